@@ -1,0 +1,208 @@
+"""The nodes of a schedule: what one device executes, in order.
+
+A program declares its storage (VMEM buffers in pools, HBM arrays, scalar arrays in SMEM,
+semaphores) and a body of operations. The core executes the body in order; a transfer runs
+by itself between its `Start` and the `Wait` that forces its completion.
+
+All data are rows of 128 32-bit words (512 bytes). Regions, transfers and DMA semaphores
+count in such rows: a transfer of n rows adds n to its semaphore when it completes, and a
+wait for n rows blocks until the semaphore holds n and then takes n away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from schedc.ir.expr import Compare, Const, Expr
+
+ROW_BYTES = 512
+"""Bytes of one row: 128 lanes of 32-bit words."""
+
+Attribute = int | float | str | bool
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A block of VMEM, `int32[rows, 128]`, out of which buffers are cut. `rows` is 0 until it is allocated."""
+
+    name: str
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """`slots` equal runs of `rows` pool rows, one after the other from pool row `address` (None: not allocated)."""
+
+    name: str
+    pool: str
+    rows: int
+    slots: int = 1
+    address: int | None = None
+    align: int = 8
+    """The address is a multiple of this many rows."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """An HBM array `int32[rows, 128]`. State is donated: input and output are the same bytes."""
+
+    name: str
+    rows: int
+    role: Literal["weight", "input", "state", "output"]
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """An SMEM array of `length` integers, each within `low..high` (a precondition of an input, proven of a local)."""
+
+    name: str
+    length: int
+    low: int
+    high: int
+    role: Literal["input", "local"]
+
+
+@dataclass(frozen=True)
+class Semaphore:
+    name: str
+    count: int = 1
+    kind: Literal["dma", "regular"] = "dma"
+
+
+@dataclass(frozen=True)
+class Region:
+    """`rows` rows of `storage` from row `offset` of slot `slot` (slot 0 and HBM: offset alone)."""
+
+    storage: str
+    rows: int
+    offset: Expr = field(default_factory=lambda: Const(0))
+    slot: Expr = field(default_factory=lambda: Const(0))
+
+
+@dataclass(frozen=True)
+class SemaphoreRef:
+    name: str
+    index: Expr = field(default_factory=lambda: Const(0))
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start an asynchronous copy of `source` to `target` (same number of rows)."""
+
+    source: Region
+    target: Region
+    semaphore: SemaphoreRef
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Take `rows` from a DMA semaphore, blocking until it holds that many."""
+
+    semaphore: SemaphoreRef
+    rows: int
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Add `amount` to a regular semaphore of this device."""
+
+    semaphore: SemaphoreRef
+    amount: int = 1
+
+
+@dataclass(frozen=True)
+class Await:
+    """Take `amount` from a regular semaphore, blocking until it holds that many."""
+
+    semaphore: SemaphoreRef
+    amount: int = 1
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A named argument of a computation and how it is accessed."""
+
+    name: str
+    access: Literal["read", "write", "update"]
+    region: Region
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A computation on the core: the body named `kind`, its operands, scalar arguments and static attributes."""
+
+    kind: str
+    operands: tuple[Operand, ...]
+    scalars: tuple[tuple[str, Expr], ...] = ()
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+
+
+@dataclass(frozen=True)
+class SetScalar:
+    """`array[index] = value` in SMEM."""
+
+    array: str
+    index: Expr
+    value: Expr
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Run `body` with `counter` = 0 … trips-1. `unroll` only says how it is emitted (a traced Python loop)."""
+
+    counter: str
+    trips: Expr
+    body: tuple[Op, ...]
+    unroll: bool = False
+
+
+@dataclass(frozen=True)
+class When:
+    """Run `body` if every comparison holds."""
+
+    conditions: tuple[Compare, ...]
+    body: tuple[Op, ...]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A named part of the schedule: no meaning of its own, but reports, profiles and readers go by it."""
+
+    name: str
+    body: tuple[Op, ...]
+
+
+Op = Start | Wait | Signal | Await | Compute | SetScalar | Loop | When | Phase
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    pools: tuple[Pool, ...]
+    buffers: tuple[Buffer, ...]
+    arrays: tuple[Array, ...]
+    scalars: tuple[Scalars, ...]
+    semaphores: tuple[Semaphore, ...]
+    body: tuple[Op, ...]
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    """Facts for readers of the program and the emitted header, such as the model, the target and the policy."""
+
+    def buffer(self, name: str) -> Buffer:
+        return _find(self.buffers, name)
+
+    def array(self, name: str) -> Array:
+        return _find(self.arrays, name)
+
+
+def _find(declarations, name):
+    return next(declaration for declaration in declarations if declaration.name == name)
+
+
+def walk(ops: tuple[Op, ...]) -> Iterator[Op]:
+    """Every operation, outermost first, in program order."""
+    for op in ops:
+        yield op
+        if isinstance(op, (Loop, When, Phase)):
+            yield from walk(op.body)
