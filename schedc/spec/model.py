@@ -1,0 +1,175 @@
+"""`ModelSpec`: what a model is. It says nothing about how, or on what, it runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Annotated, Literal
+
+from pydantic import Field, Strict, field_validator
+
+from schedc.spec.base import Part, Problem
+from schedc.spec.feed_forwards import FeedForward
+from schedc.spec.mixers import Mixer
+from schedc.spec.norm import Norm
+
+Placement = Literal["pre", "post", "sandwich"]
+
+
+class Block(Part):
+    """One layer: a mixer, then a feed-forward, each added to the residual stream x.
+
+    pre:      x += mixer(norm(x))          post:      x += norm(mixer(x))
+    sandwich: x += norm(mixer(norm'(x)))   and the same with the feed-forward.
+    """
+
+    mixer: Mixer
+    feed_forward: FeedForward
+    norm: Norm
+    placement: Placement = "pre"
+
+    @property
+    def pre_norm(self) -> Norm | None:
+        """The norm of the mixer's and of the feed-forward's input, each with its own weight."""
+        return self.norm if self.placement in ("pre", "sandwich") else None
+
+    @property
+    def post_norm(self) -> Norm | None:
+        """The norm of the mixer's and of the feed-forward's output, each with its own weight."""
+        return self.norm if self.placement in ("post", "sandwich") else None
+
+    def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of all weights of one such layer, by names such as `mixer.q` and `pre_mixer_norm.weight`."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for part_name, part in (("mixer", self.mixer), ("feed_forward", self.feed_forward)):
+            if self.pre_norm:
+                shapes |= _prefixed(f"pre_{part_name}_norm", self.pre_norm.parameters(hidden))
+            shapes |= _prefixed(part_name, part.parameters(hidden))
+            if self.post_norm:
+                shapes |= _prefixed(f"post_{part_name}_norm", self.post_norm.parameters(hidden))
+        return shapes
+
+
+class Run(Part):
+    """`pattern`, `repeat` times over."""
+
+    repeat: int = Field(gt=0)
+    pattern: tuple[Block, ...] = Field(min_length=1, strict=False)
+
+
+class Embedding(Part):
+    """x = multiplier · table[id]. `tied`: the head multiplies by the same table, transposed."""
+
+    tied: bool
+    multiplier: float = Field(default=1.0, gt=0)
+
+
+class Head(Part):
+    """logits = multiplier · (norm(x)·W + b), then cap·tanh(logits / cap) if there is a `soft_cap`."""
+
+    multiplier: float = Field(default=1.0, gt=0)
+    soft_cap: float | None = Field(default=None, gt=0)
+    bias: bool = False
+
+
+class Residual(Part):
+    """plain: x += multiplier · f(x)."""
+
+    kind: Literal["plain"] = "plain"
+    multiplier: float = Field(default=1.0, gt=0)
+
+
+class KvCache(Part):
+    """The cache of keys and values in HBM."""
+
+    dtype: Literal["bf16", "f32"] = "bf16"
+    layout: Literal["contiguous"] = "contiguous"
+
+    @field_validator("layout", mode="before")
+    @classmethod
+    def _refuse_paged(cls, layout: object) -> object:
+        if layout == "paged":
+            raise ValueError("a paged cache is not supported yet; use contiguous")
+        return layout
+
+
+_LATER_FORMATS = ("int8", "fp8", "int4", "mxfp4", "nvfp4")
+
+
+class Quantization(Part):
+    """The format that weights are stored and streamed in. Norms and biases are small and stay f32."""
+
+    weights: Literal["bf16", "f32"] = "bf16"
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _refuse_later_formats(cls, weights: object) -> object:
+        if weights in _LATER_FORMATS:
+            raise ValueError(f"{weights} weights are not supported yet; use bf16 or f32")
+        return weights
+
+
+@dataclass(frozen=True)
+class LayerAt:
+    """Where a layer stands: `layer` counts from 0 over the model; run, trip and place say which block it is."""
+
+    layer: int
+    run: int
+    trip: int
+    place: int
+    block: Block
+
+
+class ModelSpec(Part):
+    name: str = Field(min_length=1)
+    hidden: int = Field(gt=0)
+    vocab: int = Field(gt=0)
+    max_position: int = Field(gt=0, description="tokens a sequence may have")
+    eos_token_ids: tuple[Annotated[int, Strict(), Field(ge=0)], ...] = Field(default=(), strict=False)
+    embedding: Embedding
+    layers: tuple[Run, ...] = Field(min_length=1, strict=False)
+    final_norm: Norm
+    head: Head = Head()
+    residual: Residual = Residual()
+    kv: KvCache = KvCache()
+    quantization: Quantization = Quantization()
+
+    def problems(self) -> Iterator[Problem]:
+        for index, token in enumerate(self.eos_token_ids):
+            if token >= self.vocab:
+                yield f"eos_token_ids[{index}]", f"{token} is not a token of a vocabulary of {self.vocab}"
+
+    @property
+    def num_layers(self) -> int:
+        return sum(run.repeat * len(run.pattern) for run in self.layers)
+
+    def iter_layers(self) -> Iterator[LayerAt]:
+        """Every layer of the model, in order."""
+        layer = 0
+        for run_index, run in enumerate(self.layers):
+            for trip in range(run.repeat):
+                for place, block in enumerate(run.pattern):
+                    yield LayerAt(layer, run_index, trip, place, block)
+                    layer += 1
+
+    def outer_parameters(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights outside the layers; a tied head has none of its own."""
+        shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocab, self.hidden)}
+        shapes |= _prefixed("final_norm", self.final_norm.parameters(self.hidden))
+        if not self.embedding.tied:
+            shapes["head"] = (self.hidden, self.vocab)
+        if self.head.bias:
+            shapes["head_bias"] = (self.vocab,)
+        return shapes
+
+    def parameter_counts(self) -> dict[str, int]:
+        """Number of parameters by weight, summed over layers, tied ones once; their sum is the model's size."""
+        counts = {name: prod(shape) for name, shape in self.outer_parameters().items()}
+        for run in self.layers:
+            for block in run.pattern:
+                for name, shape in block.parameters(self.hidden).items():
+                    counts[name] = counts.get(name, 0) + run.repeat * prod(shape)
+        return counts
+
+
+def _prefixed(prefix: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+    return {f"{prefix}.{name}": shape for name, shape in shapes.items()}

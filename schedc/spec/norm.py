@@ -1,0 +1,27 @@
+"""Normalisation over the last axis."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from schedc.spec.base import Part, Problem
+
+
+class Norm(Part):
+    """y = x / sqrt(mean(x²) + eps) · w  (rms), or y = (x − mean) / sqrt(var + eps) · w + b  (layer), in f32.
+
+    With `unit_offset` the stored weight is an offset from one: 1 + w stands in the place of w (Gemma).
+    """
+
+    kind: Literal["rms", "layer"]
+    eps: float = Field(gt=0)
+    unit_offset: bool = False
+    bias: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        if self.bias and self.kind == "rms":
+            yield "bias", "an rms norm has no bias; use kind: layer, or bias: false"
+
+    def parameters(self, width: int) -> dict[str, tuple[int, ...]]:
+        return {"weight": (width,)} | ({"bias": (width,)} if self.bias else {})
