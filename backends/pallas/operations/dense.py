@@ -1,0 +1,71 @@
+"""Projections and the dense feed-forward's activation."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from schedc.backends.pallas.operations.words import (
+    LANES,
+    dot,
+    load_operand,
+    load_panel,
+    load_vector,
+    load_weight,
+    store_operand,
+    store_panel,
+)
+
+
+def matmul(x, w, out, *, rows, depth, panels, dtype):
+    """out f32[rows, panels * 128] = x[rows, depth] · w[depth, panels * 128], one tile of columns."""
+    product = dot(load_operand(x, rows, depth, dtype), load_weight(w, depth, panels, dtype), dtype)
+    for panel in range(panels):
+        store_panel(out, rows, panel, product[:rows, panel * LANES : (panel + 1) * LANES])
+
+
+def activate(value, activation):
+    """Elementwise activation by its Hugging Face name."""
+    match activation:
+        case "silu":
+            return value / (1.0 + jnp.exp(-value))
+        case "gelu_tanh":
+            return 0.5 * value * (1.0 + jnp.tanh(0.7978845608028654 * (value + 0.044715 * value * value * value)))
+        case "gelu":
+            return 0.5 * value * (1.0 + erf(value * 0.7071067811865476))
+        case "relu":
+            return jnp.maximum(value, 0.0)
+        case "relu2":
+            return jnp.maximum(value, 0.0) * jnp.maximum(value, 0.0)
+
+
+def erf(x):
+    """erf to 1.2e-7 absolute: 1 − t · exp(−x² + polynomial(t)), Numerical Recipes §6.2 (erfc Chebyshev fit)."""
+    z = jnp.abs(x)
+    t = 1.0 / (1.0 + 0.5 * z)
+    series = 0.17087277
+    for coefficient in (
+        -0.82215223, 1.48851587, -1.13520398, 0.27886807, -0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223,
+    ):  # fmt: skip
+        series = series * t + coefficient
+    tail = t * jnp.exp(series - z * z)
+    return jnp.where(x >= 0.0, 1.0 - tail, tail - 1.0)
+
+
+def gated(y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype):
+    """out[rows, width] = activation(gate) · up, where y holds the gate's panels and then the up's."""
+    panels = -(-width // LANES)
+    for panel in range(panels):
+        gate, up = load_panel(y, rows, panel), load_panel(y, rows, panels + panel)
+        if gate_bias is not None:
+            gate = gate + load_vector(gate_bias, panel)
+        if up_bias is not None:
+            up = up + load_vector(up_bias, panel)
+        store_operand(out, rows, panel, activate(gate, activation) * up, dtype)
+
+
+def plain(y, out, up_bias=None, *, rows, width, activation, dtype):
+    """out[rows, width] = activation(y)."""
+    for panel in range(-(-width // LANES)):
+        value = load_panel(y, rows, panel)
+        if up_bias is not None:
+            value = value + load_vector(up_bias, panel)
+        store_operand(out, rows, panel, activate(value, activation), dtype)

@@ -1,0 +1,29 @@
+"""The token's row of the embedding table."""
+
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from schedc.backends.pallas.operations.words import store_panel
+
+
+def zero(out):
+    """Clear a region, so that what is never written there is finite."""
+    out[...] = jnp.zeros(out.shape, out.dtype)
+
+
+def embed(words, out, *, rows, panels, dtype, multiplier):
+    """Unpack table rows into f32[rows, panels * 128].
+
+    `words` holds `ceil(panels / 2)` word rows a token (bf16: panel i low, panel i + half high)
+    or `panels` word rows a token (f32).
+    """
+    half = panels if dtype == "f32" else -(-panels // 2)
+    for i in range(half):
+        word = words[pl.ds(i, rows, stride=half), :] if half > 1 else words[...]
+        if dtype == "f32":
+            store_panel(out, rows, i, pltpu.bitcast(word, jnp.float32) * multiplier)
+            continue
+        store_panel(out, rows, i, pltpu.bitcast(word << 16, jnp.float32) * multiplier)
+        if i + half < panels:
+            store_panel(out, rows, i + half, pltpu.bitcast(word & -65536, jnp.float32) * multiplier)

@@ -1,0 +1,93 @@
+"""Reading and writing matrices that lie in `int32[rows, 128]` words.
+
+A matrix `[rows, columns]` lies as panels of 128 columns, one panel's rows after another's.
+f32 takes a row of words per row; bf16 takes a row of words per two rows (the even row in the
+low 16 bits), so 16 rows of a bf16 operand are 8 rows of words.
+"""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+LANES = 128
+DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
+
+
+def load_panel(ref, rows, panel):
+    """f32[rows, 128]: one panel of a matrix."""
+    return pltpu.bitcast(ref[pl.ds(panel * rows, rows), :], jnp.float32)
+
+
+def load_matrix(ref, rows, panels):
+    """f32[rows, panels * 128]."""
+    return join([load_panel(ref, rows, panel) for panel in range(panels)])
+
+
+def store_panel(ref, rows, panel, value):
+    ref[pl.ds(panel * rows, rows), :] = pltpu.bitcast(value, jnp.int32)
+
+
+def load_vector(ref, panel):
+    """f32[1, 128]: one panel of a vector, which takes a row of words per panel."""
+    return pltpu.bitcast(ref[pl.ds(panel, 1), :], jnp.float32)
+
+
+def operand_words(rows, dtype):
+    """Word rows of one panel of a dot's left side: bf16 always has 16 rows, f32 the rows there are."""
+    return rows if dtype == "f32" else 8
+
+
+def load_operand(ref, rows, columns, dtype):
+    """The left side of a dot: dtype[rows, columns], columns not padded to whole panels."""
+    words = operand_words(rows, dtype)
+    panels = -(-columns // LANES)
+    value = join([pltpu.bitcast(ref[pl.ds(panel * words, words), :], DTYPES[dtype]) for panel in range(panels)])
+    return value if columns % LANES == 0 else value[:, :columns]
+
+
+def store_operand(ref, rows, panel, value, dtype):
+    """Store one panel f32[rows, 128] for `load_operand`; bf16 operands of 8 rows are written twice, to fill 16."""
+    if dtype == "f32":
+        store_panel(ref, rows, panel, value)
+        return
+    whole = value if rows == 16 else jnp.concatenate([value, value], axis=0)
+    ref[pl.ds(panel * 8, 8), :] = pltpu.bitcast(whole.astype(jnp.bfloat16), jnp.int32)
+
+
+def load_weight(ref, depth, panels, dtype):
+    """The right side of a dot: dtype[depth, panels * 128], each panel padded to whole groups of 8 word rows."""
+    per_word = 1 if dtype == "f32" else 2
+    padded = -(-depth // (8 * per_word)) * 8 * per_word
+    stacked = pltpu.bitcast(ref[...], DTYPES[dtype])
+    return join([stacked[panel * padded : panel * padded + depth] for panel in range(panels)])
+
+
+def dot(left, right, dtype):
+    """f32[m, n]: exact products; f32 factors are not rounded to bf16."""
+    precision = lax.Precision.HIGHEST if dtype == "f32" else lax.Precision.DEFAULT
+    return lax.dot_general(
+        left, right, (((1,), (0,)), ((), ())), precision=precision, preferred_element_type=jnp.float32
+    )
+
+
+def dot_transposed(left, right, dtype):
+    """f32[m, n] = left[m, k] · right[n, k]."""
+    precision = lax.Precision.HIGHEST if dtype == "f32" else lax.Precision.DEFAULT
+    return lax.dot_general(
+        left, right, (((1,), (1,)), ((), ())), precision=precision, preferred_element_type=jnp.float32
+    )
+
+
+def join(parts):
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=1)
+
+
+def widen(value, columns):
+    """Pad f32[rows, n] with zero columns."""
+    missing = columns - value.shape[1]
+    return value if missing == 0 else join([value, jnp.zeros((value.shape[0], missing), value.dtype)])
+
+
+def lane_index(rows):
+    return lax.broadcasted_iota(jnp.int32, (rows, LANES), 1)
