@@ -13,7 +13,7 @@ class UserError(SchedcError):
     exit_code = 2
 
 
-class CheckFailed(SchedcError):
+class CheckFailed(SchedcError):  # noqa: N818 -- an answer, not an error
     """A check said no: the input was well-formed, the answer is negative."""
 
     exit_code = 1
@@ -28,7 +28,7 @@ class SpecError(UserError):
         super().__init__("\n".join([f"{source}:", *(f"  {line}" for line in problems)]))
 
 
-class ImportRefused(UserError):
+class ConfigError(UserError):
     """A model config says something the spec cannot express. `problems` has one line a key."""
 
     def __init__(self, source: str, problems: list[str]) -> None:

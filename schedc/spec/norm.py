@@ -9,7 +9,7 @@ from schedc.spec.base import Part, Problem
 
 
 class Norm(Part):
-    """y = x / sqrt(mean(x²) + eps) · w  (rms), or y = (x − mean) / sqrt(var + eps) · w + b  (layer), in f32.
+    """y = x / sqrt(mean(x²) + eps) · w  (rms), or y = (x - mean) / sqrt(var + eps) · w + b  (layer), in f32.
 
     With `unit_offset` the stored weight is an offset from one: 1 + w stands in the place of w (Gemma).
     """

@@ -1,6 +1,6 @@
 """Rotary position embedding: which pairs turn, how fast, and how the speeds are scaled for longer contexts.
 
-Pair i at position p is turned by the angle p · f[i]: (a, b) → m·(a·cos − b·sin, b·cos + a·sin).
+Pair i at position p is turned by the angle p · f[i]: (a, b) → m·(a·cos - b·sin, b·cos + a·sin).
 `inverse_frequencies` gives f (radians a position) and m.
 """
 
@@ -35,8 +35,9 @@ class Llama3Scaling(Part):
 
     def problems(self) -> Iterator[Problem]:
         if self.low_freq_factor >= self.high_freq_factor:
-            yield "low_freq_factor", (
-                f"{self.low_freq_factor:g} is not below high_freq_factor {self.high_freq_factor:g}; use a smaller value"
+            yield (
+                "low_freq_factor",
+                (f"{self.low_freq_factor:g} is not below high_freq_factor {self.high_freq_factor:g}; use less"),
             )
 
 
@@ -59,9 +60,11 @@ class YarnScaling(Part):
 
     def problems(self) -> Iterator[Problem]:
         if self.beta_slow >= self.beta_fast:
-            yield "beta_slow", f"{self.beta_slow:g} is not below beta_fast {self.beta_fast:g}; use a smaller value"
+            yield "beta_slow", f"{self.beta_slow:g} is not below beta_fast {self.beta_fast:g}; use less"
         if (self.mscale is None) != (self.mscale_all_dim is None):
-            given, absent = ("mscale", "mscale_all_dim") if self.mscale_all_dim is None else ("mscale_all_dim", "mscale")
+            given, absent = (
+                ("mscale", "mscale_all_dim") if self.mscale_all_dim is None else ("mscale_all_dim", "mscale")
+            )
             yield given, f"has no effect without {absent}; give both or neither"
 
 

@@ -24,7 +24,7 @@ class Gqa(Part):
 
     s = cap·tanh(scale·q·kᵀ / cap) over the keys in sight (without `soft_cap`: s = scale·q·kᵀ);
     out = softmax(s)·v·Wo + bo. Query head h reads kv head h // (heads / kv_heads).
-    `window` w: position p sees the keys p − w + 1 … p, itself included; None: all of 0 … p.
+    `window` w: position p sees the keys p - w + 1 … p, itself included; None: all of 0 … p.
     """
 
     kind: Literal["gqa"]
@@ -40,15 +40,17 @@ class Gqa(Part):
 
     def problems(self) -> Iterator[Problem]:
         if self.heads % self.kv_heads:
-            yield "heads", (
-                f"{self.heads} heads do not divide into {self.kv_heads} kv heads; use a multiple of {self.kv_heads}"
+            yield (
+                "heads",
+                (f"{self.heads} heads do not divide into {self.kv_heads} kv heads; use a multiple of {self.kv_heads}"),
             )
         if self.rope is not None:
             if self.rope.rotary_dim is None and self.head_dim % 2:
                 yield "head_dim", f"rope rotates pairs, and {self.head_dim} is odd; set an even rope.rotary_dim"
             if self.rope.rotary_dim is not None and self.rope.rotary_dim > self.head_dim:
-                yield "rope.rotary_dim", (
-                    f"{self.rope.rotary_dim} is more than head_dim {self.head_dim}; use {self.head_dim} or less"
+                yield (
+                    "rope.rotary_dim",
+                    (f"{self.rope.rotary_dim} is more than head_dim {self.head_dim}; use {self.head_dim} or less"),
                 )
 
     @property

@@ -1,0 +1,113 @@
+"""The pieces that the families of dense decoders share. All of them return plain data, validated at the end."""
+
+from typing import Any
+
+from schedc.spec.importers.config import Config
+
+ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "relu2": "relu2",
+}
+
+
+def model(config: Config, name: str, layers: list[dict[str, Any]], norm: dict[str, Any], tied: bool) -> dict[str, Any]:
+    """The spec around `layers`; `tied` is the family's default for `tie_word_embeddings`."""
+    return {
+        "name": name,
+        "hidden": config.required("hidden_size", int),
+        "vocab": config.required("vocab_size", int),
+        "max_position": config.required("max_position_embeddings", int),
+        "eos_token_ids": _eos_token_ids(config),
+        "embedding": {"tied": config.default("tie_word_embeddings", bool, tied)},
+        "layers": runs(layers),
+        "final_norm": norm,
+    }
+
+
+def attention(config: Config, *, head_dim: int | None = None) -> dict[str, Any]:
+    """Heads of a gqa mixer. `head_dim` is the family's default; None: hidden_size // num_attention_heads."""
+    heads = config.required("num_attention_heads", int)
+    if heads < 1:
+        config.refuse("num_attention_heads", f"{heads} heads; at least 1")
+        heads = 1
+    given = config.optional("head_dim", int)
+    if given is None:
+        given = head_dim or config.required("hidden_size", int) // heads
+    return {
+        "kind": "gqa",
+        "heads": heads,
+        "kv_heads": config.default("num_key_value_heads", int, heads),
+        "head_dim": given,
+    }
+
+
+def rms_norm(config: Config, *, unit_offset: bool = False) -> dict[str, Any]:
+    norm: dict[str, Any] = {"kind": "rms", "eps": config.required("rms_norm_eps", float)}
+    return norm | ({"unit_offset": True} if unit_offset else {})
+
+
+def dense(config: Config, *, gated: bool, activation_key: str = "hidden_act", bias: bool = False) -> dict[str, Any]:
+    activation = config.required(activation_key, str)
+    if activation not in ACTIVATIONS and isinstance(config.data.get(activation_key), str):
+        config.refuse(activation_key, f"activation {activation!r} is not supported; known: {', '.join(ACTIVATIONS)}")
+    return {
+        "kind": "dense",
+        "width": config.required("intermediate_size", int),
+        "gated": gated,
+        "activation": ACTIVATIONS.get(activation, "silu"),
+        "bias": {"up": bias, "gate": bias and gated, "down": bias},
+    }
+
+
+def scale(multiplier: float, head_dim: int) -> dict[str, float]:
+    """The mixer's `scale`, left out where it is the default."""
+    return {} if multiplier == head_dim**-0.5 else {"scale": multiplier}
+
+
+def layer_types(config: Config, default: list[str]) -> list[str]:
+    """`layer_types`, one of sliding_attention and full_attention a layer, or the family's `default`."""
+    types = config.raw("layer_types")
+    if types is None:
+        return default
+    known = {"sliding_attention", "full_attention"}
+    if not isinstance(types, list) or len(types) != len(default):
+        config.refuse("layer_types", f"must be a list with one entry for each of the {len(default)} layers")
+        return default
+    strange = sorted({str(entry) for entry in types} - known)
+    if strange:
+        config.refuse("layer_types", f"layers of kind {', '.join(strange)} are not supported")
+        return default
+    return types
+
+
+def runs(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Layers as runs: the shorter of equal neighbours put together, and one period with what is left at the end."""
+    neighbours: list[dict[str, Any]] = []
+    for layer in layers:
+        if neighbours and neighbours[-1]["pattern"] == [layer]:
+            neighbours[-1]["repeat"] += 1
+        else:
+            neighbours.append({"repeat": 1, "pattern": [layer]})
+    period = next((p for p in range(1, len(layers)) if layers[p:] == layers[:-p]), len(layers))
+    whole = len(layers) // period * period
+    periodic = [{"repeat": len(layers) // max(period, 1), "pattern": layers[:period]}]
+    if layers[whole:]:
+        periodic.append({"repeat": 1, "pattern": layers[whole:]})
+    return min(neighbours, periodic, key=lambda found: sum(len(run["pattern"]) for run in found))
+
+
+def _eos_token_ids(config: Config) -> list[int]:
+    tokens = config.raw("eos_token_id")
+    if tokens is None:
+        return []
+    tokens = tokens if isinstance(tokens, list) else [tokens]
+    if not all(type(token) is int for token in tokens):
+        config.refuse("eos_token_id", "must be a token id or a list of them")
+        return []
+    return tokens

@@ -1,0 +1,69 @@
+"""Keys of Hugging Face configs that no family reads: those that change nothing, and those that a spec cannot say."""
+
+SILENT_KEYS = frozenset(
+    {
+        # which class and which version wrote the file
+        "_name_or_path", "auto_map", "is_llama_config", "model_type", "transformers_version", "transformers.js_config",
+        # training
+        "attention_dropout", "attn_pdrop", "embd_pdrop", "embedding_dropout", "hidden_dropout", "initializer_range",
+        "resid_pdrop", "residual_dropout",
+        # how the checkpoint was stored, and splitting tricks that leave the result as it is
+        "dtype", "pretraining_tp", "torch_dtype",
+        # the tokenizer's business
+        "bos_token_id", "pad_token_id", "unk_token_id", "sep_token_id",
+        # how transformers runs it
+        "_attn_implementation", "attention_softmax_in_fp32", "cache_implementation", "chunk_size_feed_forward",
+        "output_attentions", "output_hidden_states", "return_dict", "scale_attention_softmax_in_fp32", "use_cache",
+        # other tasks than generating text
+        "id2label", "is_encoder_decoder", "label2id", "problem_type", "task_specific_params",
+    }
+)  # fmt: skip
+
+_EXPERTS = "experts are not supported yet"
+_MLA = "latent attention (MLA) is not supported yet"
+_LINEAR = "linear attention and state-space mixers are not supported yet"
+_DRAFT = "extra prediction layers are not supported"
+_SPARSE = "sparse attention is not supported"
+_CONV = "convolution mixers are not supported"
+
+INEXPRESSIBLE_KEYS = {
+    "quantization_config": "quantised checkpoints are not supported yet; import the bf16 config",
+    "compression_config": "quantised checkpoints are not supported yet; import the bf16 config",
+    "vision_config": "only text models are supported",
+    "audio_config": "only text models are supported",
+    "n_ctx": "learned positions are not supported",
+    "n_positions": "learned positions are not supported",
+    "alibi": "ALiBi is not supported",
+    "parallel_attn": "attention and feed-forward in parallel are not supported",
+    "use_parallel_residual": "attention and feed-forward in parallel are not supported",
+    "attention_chunk_size": "chunked attention is not supported",
+    "no_rope_layers": "layers without rope in this family are not supported",
+    "clip_qkv": "clipped q, k and v are not supported",
+    "swiglu_limit": "clamped activations are not supported",
+    "attn_res_block_size": "attention residuals are not supported yet",
+    "residual_gate_temperature": "gated residuals are not supported",
+    "attn_output_gate": "gated attention output is not supported yet",
+    "output_multiplier": "the logit multiplier of this family is not supported yet",
+    "qk_scale_factor": "a norm of q and k without weight is not supported",
+    "block_configs": "layers that differ one by one are not supported",
+    "hybrid_override_pattern": _LINEAR,
+    "index_topk": _SPARSE,
+    **dict.fromkeys(
+        ["num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts", "num_shared_experts",
+         "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_intermediate_size",
+         "moe_hidden_size", "shared_expert_intermediate_size", "first_k_dense_replace", "mlp_layer_types",
+         "routed_scaling_factor", "router_aux_loss_coef", "moe_layer_freq", "moe_router_activation_func",
+         "decoder_sparse_step", "routed_expert_hidden_size", "scoring_func", "topk_method"],
+        _EXPERTS,
+    ),
+    **dict.fromkeys(["kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"], _MLA),
+    **dict.fromkeys(
+        ["linear_attn_config", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+         "linear_value_head_dim", "linear_conv_kernel_dim", "full_attention_interval", "mamba_num_heads",
+         "mamba_head_dim", "mamba_d_state", "ssm_state_size", "kda_num_heads"],
+        _LINEAR,
+    ),
+    **dict.fromkeys(["conv_L_cache", "conv_dim", "conv_kernel"], _CONV),
+    **dict.fromkeys(["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"], _DRAFT),
+}  # fmt: skip
+"""Why a spec cannot express a key, when the key's value switches something on."""

@@ -1,0 +1,73 @@
+"""`rope_theta` and `rope_scaling`, or `rope_parameters` in configs of transformers 5."""
+
+from typing import Any
+
+from schedc.spec.importers.config import Config
+
+_LLAMA3 = {
+    "factor": "factor",
+    "low_freq_factor": "low_freq_factor",
+    "high_freq_factor": "high_freq_factor",
+    "original_max_position_embeddings": "original_max_position",
+}
+_YARN = {
+    "factor": "factor",
+    "original_max_position_embeddings": "original_max_position",
+    "beta_fast": "beta_fast",
+    "beta_slow": "beta_slow",
+    "truncate": "truncate",
+    "attention_factor": "attention_factor",
+    "mscale": "mscale",
+    "mscale_all_dim": "mscale_all_dim",
+}
+SCALINGS = {"linear": {"factor": "factor"}, "llama3": _LLAMA3, "yarn": _YARN}
+"""Per kind of scaling: its keys in a config → its fields in a spec."""
+
+
+def rope(config: Config, *, default_theta: float, head_dim: int) -> dict[str, Any]:
+    """The rope of a mixer with half-rotation. `default_theta` is the family's, for configs without one."""
+    key = "rope_parameters" if config.data.get("rope_parameters") is not None else "rope_scaling"
+    scaling = config.raw(key)
+    config.ignore("rope_parameters", "rope_scaling")
+    if scaling is not None and not isinstance(scaling, dict):
+        config.refuse(key, f"{scaling!r} is not a mapping of keys")
+        scaling = None
+    scaling = dict(scaling or {})
+    theta = config.optional("rope_theta", float)
+    inner_theta = scaling.pop("rope_theta", None)
+    if theta is None and isinstance(inner_theta, int | float):
+        theta = float(inner_theta)
+    found: dict[str, Any] = {"theta": default_theta if theta is None else theta}
+    factor = config.optional("partial_rotary_factor", float)
+    inner_factor = scaling.pop("partial_rotary_factor", None)
+    factor = inner_factor if factor is None else factor
+    if factor is not None and factor != 1:
+        found["rotary_dim"] = int(head_dim * factor)
+    return found | _scaling(config, key, scaling)
+
+
+def _scaling(config: Config, key: str, scaling: dict[str, Any]) -> dict[str, Any]:
+    kind = scaling.pop("rope_type", None) or scaling.get("type") or "default"
+    scaling.pop("type", None)
+    if kind == "default":
+        fields: dict[str, str] = {}
+    elif kind in SCALINGS:
+        fields = SCALINGS[kind]
+    else:
+        config.refuse(f"{key}.rope_type", f"scaling {kind!r} is not supported; known: {', '.join(SCALINGS)}")
+        return {}
+    for inner, value in scaling.items():
+        if inner not in fields and value is not None:
+            config.refuse(f"{key}.{inner}", f"not a key of {kind} scaling")
+    if kind == "default":
+        return {}
+    for inner in ("factor", "original_max_position_embeddings"):
+        if inner in fields and scaling.get(inner) is None:
+            config.refuse(f"{key}.{inner}", f"missing; {kind} scaling needs it")
+    values = {field: scaling[inner] for inner, field in fields.items() if scaling.get(inner) is not None}
+    return {"scaling": {"kind": kind} | {field: _number(field, value) for field, value in values.items()}}
+
+
+def _number(field: str, value: Any) -> Any:
+    """JSON writes 8.0 as 8 at times; a position stays whole."""
+    return float(value) if type(value) is int and field != "original_max_position" else value
