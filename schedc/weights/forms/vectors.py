@@ -1,0 +1,57 @@
+"""Norm weights, biases and other small vectors, all f32."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from schedc.weights.forms.piece import Form, Piece, full_name, layers_of
+from schedc.weights.layout import VectorItem, Vectors
+from schedc.weights.source import WeightSource
+from schedc.weights.words import LANES
+
+
+def _pieces(layout: Vectors) -> Iterator[Piece]:
+    for layer in layers_of(layout.layers):
+        yield Piece(layout.layer_rows, partial(_build, layout, layer))
+
+
+def _build(layout: Vectors, layer: int | None, source: WeightSource) -> np.ndarray:
+    block = np.zeros((layout.layer_rows, LANES), np.float32)
+    for offset, item in zip(layout.offsets, layout.items, strict=True):
+        name = full_name(layer, item.weight)
+        vector = source.load(name)
+        if vector.shape != (item.length,):
+            raise ValueError(f"{layout.name}: {name} has shape {vector.shape}, the layout has length {item.length}")
+        block[offset : offset + item.rows].reshape(-1)[: _lanes_used(item)] = _spread(item, vector + item.add)
+    return block.view(np.int32)
+
+
+def _lanes_used(item: VectorItem) -> int:
+    return item.repeat * _lanes_once(item)
+
+
+def _lanes_once(item: VectorItem) -> int:
+    return item.length // item.block * item.block_lanes if item.block else item.length
+
+
+def _spread(item: VectorItem, vector: np.ndarray) -> np.ndarray:
+    if item.block:
+        blocks = vector.reshape(-1, item.block)
+        vector = np.pad(blocks, ((0, 0), (0, item.block_lanes - item.block))).reshape(-1)
+    return np.tile(vector, item.repeat).astype(np.float32)
+
+
+def _unpack(layout: Vectors, words: np.ndarray) -> dict[str, np.ndarray]:
+    values = np.ascontiguousarray(words).view(np.float32).reshape(-1, layout.layer_rows, LANES)
+    weights: dict[str, np.ndarray] = {}
+    for layer, block in zip(layers_of(layout.layers), values, strict=True):
+        for offset, item in zip(layout.offsets, layout.items, strict=True):
+            vector = block[offset : offset + item.rows].reshape(-1)[: _lanes_once(item)]
+            if item.block:
+                vector = vector.reshape(-1, item.block_lanes)[:, : item.block].reshape(-1)
+            weights[full_name(layer, item.weight)] = vector - np.float32(item.add)
+    return weights
+
+
+FORM = Form("vectors", _pieces, _unpack)

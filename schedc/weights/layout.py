@@ -1,0 +1,255 @@
+"""How the packed weights lie in HBM: every array is `int32[rows, 128]`, and one of these layouts describes it.
+
+Layouts are plain data (`to_dict`, `from_dict`), part of the manifest of a compiled kernel. What fills the
+words is one file a form in `forms/`. Weight names are those of `source.py`; with layers they are suffixes
+such as `attn.q`, which stand for `layers.{i}.attn.q`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from json import dumps
+from math import ceil
+from typing import Any, ClassVar
+
+from schedc.spec.rope import Rope
+from schedc.weights.words import LANES, WORD_ROWS, WordDtype, lanes_up, per_word
+
+
+@dataclass(frozen=True)
+class Columns:
+    """`count` outputs of `weight` from `start`, then zeros up to `pad_to` columns; zeros past the weight's last."""
+
+    weight: str
+    start: int
+    count: int
+    pad_to: int = 0
+
+    @property
+    def width(self) -> int:
+        return max(self.count, self.pad_to)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`count` inputs of the weights from `start`, then zeros up to `pad_to` rows of the matrix."""
+
+    start: int
+    count: int
+    pad_to: int = 0
+
+    @property
+    def width(self) -> int:
+        return max(self.count, self.pad_to)
+
+
+@dataclass(frozen=True)
+class PanelMatrix:
+    """A matrix [k, N] a layer: the column blocks side by side, zeros up to tiles · tile_panels · 128 columns.
+
+    Order of the words: [layer][tile][panel][k / per_word][128 lanes]; a panel is 128 columns, and k is padded
+    with zero rows to a multiple of 8 word rows. No layers: one matrix, of weights outside the layers.
+    `inputs` rearranges the k rows (empty: the weights' own order), for inputs that come padded by head.
+    """
+
+    form: ClassVar[str] = "panel_matrix"
+
+    name: str
+    dtype: WordDtype
+    layers: tuple[int, ...]
+    k: int
+    tiles: int
+    tile_panels: int
+    columns: tuple[Columns, ...]
+    inputs: tuple[Inputs, ...] = ()
+
+    def __post_init__(self) -> None:
+        width = sum(block.width for block in self.columns)
+        if width > self.width:
+            raise ValueError(f"{self.name}: columns need {width} of {self.width} columns")
+        rows = sum(block.width for block in self.inputs)
+        if self.inputs and rows != self.k:
+            raise ValueError(f"{self.name}: inputs give {rows} rows, k is {self.k}")
+
+    @property
+    def width(self) -> int:
+        return self.tiles * self.tile_panels * LANES
+
+    @property
+    def panel_rows(self) -> int:
+        """Word rows of one panel."""
+        return ceil(self.k / (WORD_ROWS * per_word(self.dtype))) * WORD_ROWS
+
+    @property
+    def tile_rows(self) -> int:
+        return self.tile_panels * self.panel_rows
+
+    @property
+    def layer_rows(self) -> int:
+        return self.tiles * self.tile_rows
+
+    @property
+    def rows(self) -> int:
+        return max(len(self.layers), 1) * self.layer_rows
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """A table of `entries` rows of `width` numbers, each row fetched by its own transfer (an embedding).
+
+    An entry has P = ceil(width / 128) panels. bf16: ceil(P / 2) = nr word rows, word row i holds panel i in the
+    low halves and panel i + nr in the high ones, zeros where there is none. f32: word row i is panel i.
+    """
+
+    form: ClassVar[str] = "row_table"
+
+    name: str
+    dtype: WordDtype
+    entries: int
+    width: int
+    weight: str = "embed"
+
+    @property
+    def panels(self) -> int:
+        return ceil(self.width / LANES)
+
+    @property
+    def entry_rows(self) -> int:
+        return ceil(self.panels / per_word(self.dtype))
+
+    @property
+    def rows(self) -> int:
+        return self.entries * self.entry_rows
+
+
+@dataclass(frozen=True)
+class VectorItem:
+    """One f32 vector of `length` numbers, `add`ed to, `repeat`ed, and padded to a multiple of 128 lanes.
+
+    With `block`, every `block` numbers are padded with zeros to `block_lanes` (a bias by head, when heads are
+    padded). `add` 1 turns a norm weight with a unit offset into the factor it stands for.
+    """
+
+    weight: str
+    length: int
+    repeat: int = 1
+    block: int = 0
+    block_lanes: int = 0
+    add: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.block and (self.length % self.block or self.block_lanes < self.block):
+            raise ValueError(
+                f"{self.weight}: {self.length} numbers in blocks of {self.block}, {self.block_lanes} lanes"
+            )
+
+    @property
+    def lanes(self) -> int:
+        once = self.length // self.block * self.block_lanes if self.block else self.length
+        return lanes_up(once * self.repeat)
+
+    @property
+    def rows(self) -> int:
+        return self.lanes // LANES
+
+
+def head_tile(weight: str, head_dim: int, heads: int, head_lanes: int) -> VectorItem:
+    """A [head_dim] vector repeated for `heads` heads of `head_lanes` lanes each."""
+    return VectorItem(weight, head_dim, heads, head_dim, head_lanes)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Small f32 vectors, one after another; each layer's block is padded to a multiple of 8 rows."""
+
+    form: ClassVar[str] = "vectors"
+
+    name: str
+    layers: tuple[int, ...]
+    items: tuple[VectorItem, ...]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The first row of each item in its layer's block."""
+        offsets, row = [], 0
+        for item in self.items:
+            offsets.append(row)
+            row += item.rows
+        return tuple(offsets)
+
+    @property
+    def layer_rows(self) -> int:
+        return ceil(sum(item.rows for item in self.items) / WORD_ROWS) * WORD_ROWS
+
+    @property
+    def rows(self) -> int:
+        return max(len(self.layers), 1) * self.layer_rows
+
+
+@dataclass(frozen=True)
+class RopeTable:
+    """f32 cos and sin by position, for y = x · cos + swap_halves(x) · sin on a head of `head_lanes` lanes.
+
+    `swap_halves` swaps dimensions i and i + rotary_dim / 2. The factor m of the scaling is multiplied into both;
+    sin is negated in the first half; beyond rotary_dim cos is 1 and sin 0. A position has head_lanes / 128 panels,
+    each a word row of cos, then a word row of sin.
+    """
+
+    form: ClassVar[str] = "rope_table"
+
+    name: str
+    positions: int
+    rotary_dim: int
+    head_lanes: int
+    rope: Rope
+
+    def __post_init__(self) -> None:
+        if self.head_lanes % LANES or self.rotary_dim > self.head_lanes:
+            raise ValueError(f"{self.name}: {self.rotary_dim} dimensions turn in heads of {self.head_lanes} lanes")
+
+    @property
+    def position_rows(self) -> int:
+        return 2 * self.head_lanes // LANES
+
+    @property
+    def rows(self) -> int:
+        return self.positions * self.position_rows
+
+
+Layout = PanelMatrix | RowTable | Vectors | RopeTable
+
+_PARTS: dict[tuple[str, str], type] = {
+    ("panel_matrix", "columns"): Columns,
+    ("panel_matrix", "inputs"): Inputs,
+    ("vectors", "items"): VectorItem,
+}
+_FORMS: dict[str, type[Layout]] = {cls.form: cls for cls in (PanelMatrix, RowTable, Vectors, RopeTable)}
+
+
+def to_dict(layout: Layout) -> dict[str, Any]:
+    """Plain data of lists, numbers and text; `from_dict` of it gives an equal layout."""
+    data = {"form": layout.form} | asdict(layout)
+    if isinstance(layout, RopeTable):
+        data["rope"] = layout.rope.model_dump(mode="json", exclude_defaults=True)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in data.items()}
+
+
+def from_dict(data: dict[str, Any]) -> Layout:
+    """Raises KeyError for an unknown form, TypeError for an unknown or absent key."""
+    form = data["form"]
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        part = _PARTS.get((form, key))
+        if part is not None:
+            values[key] = tuple(part(**entry) for entry in value)
+        elif key == "rope":
+            values[key] = Rope.model_validate(value)
+        elif key != "form":
+            values[key] = tuple(value) if isinstance(value, list) else value
+    return _FORMS[form](**values)
+
+
+def layouts_hash(layouts: Sequence[Layout]) -> str:
+    """sha256 of what a packed file holds and in which order: equal layouts, equal hash."""
+    text = dumps([to_dict(layout) for layout in layouts], sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode()).hexdigest()

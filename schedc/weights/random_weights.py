@@ -1,0 +1,47 @@
+"""Random weights of a spec's shapes, for tests and shrunk models."""
+
+from hashlib import sha256
+
+import numpy as np
+
+from schedc.spec.model import ModelSpec
+from schedc.weights.source import Rows, expected_shapes
+
+
+class RandomWeights:
+    """Normal numbers, each weight from its own seed and name; scaled so that activations stay of order one."""
+
+    def __init__(self, spec: ModelSpec, seed: int) -> None:
+        self._shapes = expected_shapes(spec)
+        self._spec, self._seed = spec, seed
+
+    def identity(self) -> str:
+        return f"random seed {self._seed} of {sha256(self._spec.model_dump_json().encode()).hexdigest()}"
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._shapes)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._shapes[name]
+
+    def load(self, name: str, rows: Rows | None = None) -> np.ndarray:
+        shape = self._shapes[name]
+        digest = sha256(f"{self._seed} {name}".encode()).digest()
+        values = np.random.default_rng(int.from_bytes(digest[:8], "little")).standard_normal(shape, np.float32)
+        if len(shape) == 2:
+            values *= np.float32(1.0 if name == "embed" else shape[1] ** -0.5)
+        else:
+            values *= np.float32(0.1)
+            if self._is_norm_factor(name):
+                values += np.float32(1.0)
+        return values if rows is None else values[rows[0] : rows[1]]
+
+    def _is_norm_factor(self, name: str) -> bool:
+        """A norm weight around one, not a bias or an offset from one."""
+        if not name.endswith(("norm.weight", "q_norm", "k_norm")):
+            return False
+        if name == "final_norm.weight":
+            return not self._spec.final_norm.unit_offset
+        block = next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
+        norm = block.mixer.qk_norm if name.endswith(("q_norm", "k_norm")) else block.norm
+        return norm is not None and not norm.unit_offset

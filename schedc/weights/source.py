@@ -1,0 +1,79 @@
+"""Where weights come from, and the names every source gives them.
+
+A weight is f32, a projection [out, in]. Names:
+    embed [vocab, hidden]   head [vocab, hidden] (absent when tied)   head_bias [vocab]   final_norm.weight, .bias
+    layers.{i}.attn.q, k, v, o and …_bias   layers.{i}.attn.q_norm, k_norm and …_bias
+    layers.{i}.mlp.gate, up, down and …_bias
+    layers.{i}.{pre_mixer,post_mixer,pre_feed_forward,post_feed_forward}_norm.weight, .bias
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+from schedc.errors import UserError
+from schedc.spec.model import ModelSpec
+
+Rows = tuple[int, int]
+"""First row and the row after the last."""
+
+
+class WeightSource(Protocol):
+    def identity(self) -> str:
+        """Text that differs when the weights may differ; packing resumes only with the same one."""
+        ...
+
+    def names(self) -> tuple[str, ...]: ...
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Raises KeyError for a name that is not in `names()`."""
+        ...
+
+    def load(self, name: str, rows: Rows | None = None) -> np.ndarray:
+        """f32, dequantised; of the rows rows[0] up to rows[1], if given. Reads no more of the file than that."""
+        ...
+
+
+def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
+    """The shape of every weight of the model, by the names of this file."""
+    shapes = {
+        _outer_name(name): shape[::-1] if name == "head" else shape for name, shape in spec.outer_parameters().items()
+    }
+    for at in spec.iter_layers():
+        for name, shape in at.block.parameters(spec.hidden).items():
+            shapes[f"layers.{at.layer}.{_layer_name(name)}"] = shape[::-1]
+    return shapes
+
+
+def _outer_name(name: str) -> str:
+    return "embed" if name == "embedding" else name
+
+
+def _layer_name(name: str) -> str:
+    """`mixer.q_norm_weight` → `attn.q_norm`, `feed_forward.up_bias` → `mlp.up_bias`."""
+    part, _, weight = name.partition(".")
+    match part:
+        case "mixer":
+            return f"attn.{weight.replace('_norm_weight', '_norm')}"
+        case "feed_forward":
+            return f"mlp.{weight}"
+        case _:
+            return name
+
+
+def check_weights(source: WeightSource, spec: ModelSpec, where: str) -> None:
+    """Raises UserError that names every weight that is absent, left over or of another shape than the spec's."""
+    expected, found = expected_shapes(spec), set(source.names())
+    problems = [f"{name}: missing, expected {_show(expected[name])}" for name in expected if name not in found]
+    for name in source.names():
+        if name not in expected:
+            if not (name == "head" and spec.embedding.tied):
+                problems.append(f"{name}: not in the spec, found {_show(source.shape(name))}")
+        elif source.shape(name) != expected[name]:
+            problems.append(f"{name}: expected {_show(expected[name])}, found {_show(source.shape(name))}")
+    if problems:
+        raise UserError("\n".join([f"{where}: not the weights of {spec.name}:", *(f"  {line}" for line in problems)]))
+
+
+def _show(shape: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, shape))}]"
