@@ -14,25 +14,30 @@ Steps = tuple[str | int, ...]
 def validate(model: type[M], data: Any) -> tuple[M | None, list[str]]:
     """The model and no faults, or None and lines such as `layers[0].repeat: must be more than 0, not -1`.
 
-    A part with a bad key is not checked any further by pydantic, so bad keys are taken out and the rest
-    is checked again, until nothing new turns up.
+    pydantic checks a part as a whole only when all of its keys are good. So bad keys are taken out and the
+    rest is checked again, and where that leaves a part incomplete, the part is taken out, until nothing new
+    turns up.
     """
     data = deepcopy(data)
-    faults: dict[str, str] = {}
+    faults: dict[Steps, str] = {}
+    taken_out: set[Steps] = set()
     while True:
         try:
             result = model.model_validate(data)
         except ValidationError as error:
             found = [fault for detail in error.errors(include_url=False) for fault in _faults(detail, data)]
-            new = [(steps, text) for steps, text in found if _path(steps) not in faults]
-            faults |= {_path(steps): text for steps, text in new}
-            removed = [_remove(data, steps) for steps, _ in new]
-            if any(removed):
-                continue
         else:
             if not faults:
                 return result, []
-        return None, [f"{path}: {text}" if path else text for path, text in faults.items()]
+            break
+        new = {steps: text for steps, text in found if steps not in faults and steps not in taken_out}
+        faults |= new
+        removed = {steps for steps in new if _remove(data, steps)}
+        removed = removed or {steps[:-1] for steps, _ in found if _remove(data, steps[:-1])}
+        if not removed:
+            break
+        taken_out |= removed
+    return None, [f"{_path(steps)}: {text}" if steps else text for steps, text in faults.items()]
 
 
 def _faults(detail: ErrorDetails, data: Any) -> Iterator[tuple[Steps, str]]:

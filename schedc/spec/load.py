@@ -1,8 +1,8 @@
 """Read a model spec by the name of a model that comes with schedc, or from a YAML file."""
 
-from importlib.resources import files
 from pathlib import Path
 
+from schedc import model_specs
 from schedc.errors import SpecError, UserError
 from schedc.names import nearest
 from schedc.spec.model import ModelSpec
@@ -12,8 +12,7 @@ from schedc.yaml_text import YamlError, parse_yaml
 
 def list_models() -> list[str]:
     """Names of the specs that come with schedc, sorted."""
-    folder = files("schedc.model_specs")
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    return sorted(path.stem for path in _folder().glob("*.yaml"))
 
 
 def load_spec(path_or_name: str | Path) -> ModelSpec:
@@ -28,7 +27,11 @@ def load_spec(path_or_name: str | Path) -> ModelSpec:
         close = nearest(text, list_models())
         hint = f"nearest: {', '.join(close)}" if close else f"known: {', '.join(list_models())}"
         raise UserError(f"unknown model {text!r}; {hint}; a spec of your own is given as a file, ./{text}.yaml")
-    return parse_spec((files("schedc.model_specs") / f"{text}.yaml").read_text(encoding="utf-8"), f"model {text}")
+    return parse_spec((_folder() / f"{text}.yaml").read_text(encoding="utf-8"), f"model {text}")
+
+
+def _folder() -> Path:
+    return Path(next(iter(model_specs.__path__)))
 
 
 def _load_file(path: Path) -> ModelSpec:

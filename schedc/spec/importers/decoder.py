@@ -88,6 +88,8 @@ def layer_types(config: Config, default: list[str]) -> list[str]:
 
 def runs(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Layers as runs: the shorter of equal neighbours put together, and one period with what is left at the end."""
+    if not layers:
+        return []
     neighbours: list[dict[str, Any]] = []
     for layer in layers:
         if neighbours and neighbours[-1]["pattern"] == [layer]:
@@ -96,7 +98,7 @@ def runs(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
             neighbours.append({"repeat": 1, "pattern": [layer]})
     period = next((p for p in range(1, len(layers)) if layers[p:] == layers[:-p]), len(layers))
     whole = len(layers) // period * period
-    periodic = [{"repeat": len(layers) // max(period, 1), "pattern": layers[:period]}]
+    periodic = [{"repeat": len(layers) // period, "pattern": layers[:period]}]
     if layers[whole:]:
         periodic.append({"repeat": 1, "pattern": layers[whole:]})
     return min(neighbours, periodic, key=lambda found: sum(len(run["pattern"]) for run in found))

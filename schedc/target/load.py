@@ -1,0 +1,63 @@
+"""Read chip files: those that come with schedc, and a user's own."""
+
+from pathlib import Path
+from typing import Any
+
+from schedc.errors import TargetError
+from schedc.names import nearest
+from schedc.target.chip import Chip
+from schedc.validation import validate
+from schedc.yaml_text import YamlError, parse_yaml
+
+_CHIPS = Path(__file__).with_name("chips")
+_SECTIONS = ("capability", "cost")
+
+
+def chip_names() -> list[str]:
+    """Chips that come with schedc, sorted."""
+    return sorted(path.stem for path in _CHIPS.glob("*.yaml"))
+
+
+def load_chip(name: str) -> Chip:
+    """Raises TargetError, with the nearest names, for a chip that does not come with schedc."""
+    return _chip(_packaged_data(name), f"target {name}")
+
+
+def load_chip_file(path: Path) -> Chip:
+    """A chip file: a whole one, or one that says `base: <chip>` and then only what differs from that chip."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TargetError(f"{path}: is not UTF-8 text") from None
+    data = _parse(text, str(path))
+    if isinstance(data, dict) and "base" in data:
+        data = dict(data)
+        base = _packaged_data(str(data.pop("base")))
+        sections = {key: base[key] | data[key] for key in _SECTIONS if isinstance(data.get(key), dict)}
+        data = base | {"name": path.stem} | data | sections
+    return _chip(data, str(path))
+
+
+def _packaged_data(name: str) -> dict[str, Any]:
+    if name not in chip_names():
+        close = nearest(name, chip_names())
+        hint = f"nearest: {', '.join(close)}" if close else f"known: {', '.join(chip_names())}"
+        raise TargetError(f"unknown target {name!r}; {hint}; a chip of your own is given as a file, ./{name}.yaml")
+    data: dict[str, Any] = _parse((_CHIPS / f"{name}.yaml").read_text(encoding="utf-8"), name)
+    return data
+
+
+def _parse(text: str, source: str) -> Any:
+    try:
+        return parse_yaml(text)
+    except YamlError as error:
+        raise TargetError(f"{source}: {error}") from None
+
+
+def _chip(data: Any, source: str) -> Chip:
+    chip, faults = validate(Chip, data)
+    if chip is None:
+        raise TargetError("\n".join([f"{source}:", *(f"  {fault}" for fault in faults)]))
+    return chip
