@@ -70,3 +70,9 @@ def _order(mixer: Mixer) -> np.ndarray | None:
     if mixer.rope is None or mixer.rope.pairs == "half":
         return None
     return halves_from_adjacent(mixer.rotary_dim, mixer.head_dim)
+
+
+def kernel_keys(k: np.ndarray, mixer: Mixer) -> np.ndarray:
+    """Keys [..., head_dim] of a model's definition, with their dimensions as `for_kernel` weights give them."""
+    order = _order(mixer)
+    return k if order is None else k[..., order]

@@ -1,0 +1,5 @@
+"""Feed-forwards, one kind a file, by the `kind` of the spec."""
+
+from schedc.reference.feed_forwards import dense
+
+APPLY = {"dense": dense.apply}
