@@ -24,4 +24,7 @@ class Norm(Part):
             yield "bias", "an rms norm has no bias; use kind: layer, or bias: false"
 
     def parameters(self, width: int) -> dict[str, tuple[int, ...]]:
-        return {"weight": (width,)} | ({"bias": (width,)} if self.bias else {})
+        shapes: dict[str, tuple[int, ...]] = {"weight": (width,)}
+        if self.bias:
+            shapes["bias"] = (width,)
+        return shapes

@@ -9,6 +9,7 @@ from math import ceil, floor, log, pi
 from typing import Annotated, Literal
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
 from schedc.spec.base import Part, Problem
@@ -68,6 +69,7 @@ class YarnScaling(Part):
             yield given, f"has no effect without {absent}; give both or neither"
 
 
+Frequencies = npt.NDArray[np.float64]
 Scaling = Annotated[LinearScaling | Llama3Scaling | YarnScaling, Field(discriminator="kind")]
 
 
@@ -87,7 +89,7 @@ class Rope(Part):
             yield "rotary_dim", f"{self.rotary_dim} is odd, and dimensions turn in pairs; use an even number"
 
 
-def inverse_frequencies(rope: Rope, rotary_dim: int) -> tuple[np.ndarray, float]:
+def inverse_frequencies(rope: Rope, rotary_dim: int) -> tuple[Frequencies, float]:
     """(f64[rotary_dim / 2] radians a position, factor m of cos and sin). `rotary_dim` is the mixer's, resolved."""
     plain = rope.theta ** (-np.arange(0, rotary_dim, 2, dtype=np.float64) / rotary_dim)
     match rope.scaling:
@@ -101,14 +103,14 @@ def inverse_frequencies(rope: Rope, rotary_dim: int) -> tuple[np.ndarray, float]
             return _yarn(plain, rope.theta, rotary_dim, rope.scaling), yarn_attention_factor(rope.scaling)
 
 
-def _llama3(plain: np.ndarray, scaling: Llama3Scaling) -> np.ndarray:
+def _llama3(plain: Frequencies, scaling: Llama3Scaling) -> Frequencies:
     turns = scaling.original_max_position * plain / (2 * pi)
     kept = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
     kept = np.clip(kept, 0.0, 1.0)
     return kept * plain + (1 - kept) * plain / scaling.factor
 
 
-def _yarn(plain: np.ndarray, theta: float, rotary_dim: int, scaling: YarnScaling) -> np.ndarray:
+def _yarn(plain: Frequencies, theta: float, rotary_dim: int, scaling: YarnScaling) -> Frequencies:
     def pair_that_turns(times: float) -> float:
         return rotary_dim * log(scaling.original_max_position / (times * 2 * pi)) / (2 * log(theta))
 
@@ -117,7 +119,7 @@ def _yarn(plain: np.ndarray, theta: float, rotary_dim: int, scaling: YarnScaling
         low, high = floor(low), ceil(high)
     low, high = max(low, 0), min(high, rotary_dim - 1)
     width = high - low or 0.001
-    interpolated = np.clip((np.arange(rotary_dim // 2) - low) / width, 0.0, 1.0)
+    interpolated: Frequencies = np.clip((np.arange(rotary_dim // 2) - low) / width, 0.0, 1.0)
     return interpolated * plain / scaling.factor + (1 - interpolated) * plain
 
 

@@ -1,5 +1,6 @@
 """A config becomes a spec, or is refused with every key that a spec cannot express."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -24,6 +25,7 @@ PACKAGED = {
     "smollm2-135m": "mlc-smollm2_135m",
     "starcoder2-7b": "mlc-starcoder2",
 }
+ROPE_JUNK = {"rope_type": "yarn", "factor": "x", "rope_theta": [], "type": [1], "partial_rotary_factor": "x"}
 EXPRESSIBLE = {*PACKAGED.values(), "EXAONE-4.0-32B", "Meta-Llama-3.1-70B", "mlc-gemma2_9b", "mlc-gemma3_1b_it"}
 
 
@@ -107,6 +109,15 @@ def test_a_missing_key_without_a_default_is_named():
     assert refusals(config("Qwen3-8B", vocab_size=...)) == ["vocab_size: missing; it must be a whole number"]
 
 
+@pytest.mark.parametrize("name", sorted(EXPRESSIBLE))
+def test_no_value_of_any_key_ends_in_a_traceback(name):
+    """Every single key with every kind of wrong value: a spec or a refusal, nothing else."""
+    for key in config(name):
+        for value in (None, True, -1, 0, 2.5, "x", [], ["x"], {}, ROPE_JUNK):
+            with contextlib.suppress(ConfigError):
+                import_config(config(name, **{key: value}))
+
+
 def test_broken_json_is_refused_with_its_place(tmp_path: Path):
     path = tmp_path / "config.json"
     path.write_text('{"model_type": "llama",}')
@@ -134,6 +145,37 @@ def test_qwen2_has_a_window_only_where_its_switch_says_so():
     assert windows == [None] * 20 + [131072] * 8
 
 
+def test_sliding_layers_without_a_window_are_refused():
+    line = "sliding_window: no window, and some layers are of kind sliding_attention"
+    assert refusals(config("mlc-gemma2_9b", sliding_window=None)) == [line]
+    assert refusals(config("qwen2.5-7b-instruct", layer_types=["sliding_attention"] * 28)) == [line]
+
+
+def test_a_layer_of_another_kind_is_refused():
+    types = ["full_attention"] * 27 + ["chunked_attention"]
+    assert refusals(config("qwen2.5-7b-instruct", layer_types=types)) == [
+        "layer_types: layers of kind chunked_attention are not supported"
+    ]
+
+
+def test_mistral_has_a_window_unless_its_config_switches_it_off():
+    windows = {
+        value: import_config(config("mistral-nemo-instruct-2407", sliding_window=value))
+        .layers[0]
+        .pattern[0]
+        .mixer.window
+        for value in (..., None, 1024)
+    }
+    assert windows == {...: 4096, None: None, 1024: 1024}
+
+
+def test_kv_heads_default_to_heads_only_where_the_family_says_so():
+    assert import_config(config("llama-2-7b-hf", num_key_value_heads=...)).layers[0].pattern[0].mixer.kv_heads == 32
+    assert refusals(config("Qwen3-8B", num_key_value_heads=...)) == [
+        "num_key_value_heads: missing; it must be a whole number"
+    ]
+
+
 def test_starcoder2_is_tied_unless_its_config_says_otherwise():
     assert import_config(config("mlc-starcoder2")).embedding.tied
     assert not import_config(config("mlc-starcoder2", tie_word_embeddings=False)).embedding.tied
@@ -144,6 +186,16 @@ def test_rope_parameters_of_newer_configs_mean_the_same():
     parameters = old["rope_scaling"] | {"rope_theta": old["rope_theta"]}
     new = config("Meta-Llama-3.1-8B", rope_scaling=..., rope_theta=..., rope_parameters=parameters)
     assert import_config(new) == import_config(old)
+
+
+def test_two_ropes_that_disagree_are_refused():
+    data = config(
+        "Meta-Llama-3.1-8B", rope_parameters={"rope_type": "default", "rope_theta": 1e4}, rope_scaling={"a": 1}
+    )
+    assert refusals(data) == [
+        "rope_scaling: {'a': 1}: disagrees with rope_parameters",
+        "rope_theta: 500000 disagrees with rope_parameters.rope_theta 10000",
+    ]
 
 
 def test_gemma_2_alternates_windows_and_multiplies_its_embedding():

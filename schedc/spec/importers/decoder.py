@@ -4,6 +4,7 @@ from typing import Any
 
 from schedc.spec.importers.config import Config
 
+_MOST_LAYERS = 10_000
 ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",
@@ -30,8 +31,11 @@ def model(config: Config, name: str, layers: list[dict[str, Any]], norm: dict[st
     }
 
 
-def attention(config: Config, *, head_dim: int | None = None) -> dict[str, Any]:
-    """Heads of a gqa mixer. `head_dim` is the family's default; None: hidden_size // num_attention_heads."""
+def attention(config: Config, *, head_dim: int | None = None, grouped: bool = True) -> dict[str, Any]:
+    """Heads of a gqa mixer. `head_dim` is the family's default; None: hidden_size // num_attention_heads.
+
+    A family that is not `grouped` by default has as many kv heads as heads if its config says nothing.
+    """
     heads = config.required("num_attention_heads", int)
     if heads < 1:
         config.refuse("num_attention_heads", f"{heads} heads; at least 1")
@@ -42,7 +46,11 @@ def attention(config: Config, *, head_dim: int | None = None) -> dict[str, Any]:
     return {
         "kind": "gqa",
         "heads": heads,
-        "kv_heads": config.default("num_key_value_heads", int, heads),
+        "kv_heads": (
+            config.required("num_key_value_heads", int)
+            if grouped
+            else config.default("num_key_value_heads", int, heads)
+        ),
         "head_dim": given,
     }
 
@@ -65,13 +73,23 @@ def dense(config: Config, *, gated: bool, activation_key: str = "hidden_act", bi
     }
 
 
-def scale(multiplier: float, head_dim: int) -> dict[str, float]:
-    """The mixer's `scale`, left out where it is the default."""
-    return {} if multiplier == head_dim**-0.5 else {"scale": multiplier}
+def layer_count(config: Config) -> int:
+    layers = config.required("num_hidden_layers", int)
+    if not 1 <= layers <= _MOST_LAYERS:
+        config.refuse("num_hidden_layers", f"{layers} layers; 1 to {_MOST_LAYERS}")
+        return 1
+    return layers
 
 
-def layer_types(config: Config, default: list[str]) -> list[str]:
-    """`layer_types`, one of sliding_attention and full_attention a layer, or the family's `default`."""
+def layer_windows(config: Config, default: list[str], window: int | None) -> list[int | None]:
+    """Each layer's window, from `layer_types` (sliding_attention or full_attention) or the family's `default`."""
+    types = _layer_types(config, default)
+    if window is None and "sliding_attention" in types:
+        config.refuse("sliding_window", "no window, and some layers are of kind sliding_attention")
+    return [window if kind == "sliding_attention" else None for kind in types]
+
+
+def _layer_types(config: Config, default: list[str]) -> list[str]:
     types = config.raw("layer_types")
     if types is None:
         return default

@@ -4,7 +4,7 @@ from math import sqrt
 from typing import Any
 
 from schedc.spec.importers.config import Config
-from schedc.spec.importers.decoder import attention, dense, layer_types, model, rms_norm, scale
+from schedc.spec.importers.decoder import attention, dense, layer_count, layer_windows, model, rms_norm
 from schedc.spec.importers.rope import rope
 
 
@@ -13,8 +13,7 @@ def gemma2(config: Config, name: str) -> dict[str, Any]:
     mixer = _attention(config)
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])
     mixer["soft_cap"] = config.nullable("attn_logit_softcapping", float, 50.0)
-    window = {"window": config.default("sliding_window", int, 4096)}
-    spec = _gemma(config, name, local=mixer | window, full=mixer, period=2)
+    spec = _gemma(config, name, local=mixer, full=mixer, period=2)
     return spec | {"head": {"soft_cap": config.nullable("final_logit_softcapping", float, 30.0)}}
 
 
@@ -24,10 +23,7 @@ def gemma3(config: Config, name: str) -> dict[str, Any]:
     mixer["qk_norm"] = rms_norm(config, unit_offset=True)
     mixer["soft_cap"] = config.optional("attn_logit_softcapping", float)
     full = mixer | {"rope": rope(config, default_theta=1_000_000.0, head_dim=mixer["head_dim"])}
-    local = mixer | {
-        "rope": {"theta": config.default("rope_local_base_freq", float, 10_000.0)},
-        "window": config.default("sliding_window", int, 4096),
-    }
+    local = mixer | {"rope": {"theta": config.default("rope_local_base_freq", float, 10_000.0)}}
     period = config.default("sliding_window_pattern", int, 6)
     spec = _gemma(config, name, local=local, full=full, period=max(period, 1))
     return spec | {"head": {"soft_cap": config.optional("final_logit_softcapping", float)}}
@@ -40,25 +36,25 @@ def _attention(config: Config) -> dict[str, Any]:
     if scalar <= 0:
         config.refuse("query_pre_attn_scalar", f"{scalar:g}; more than 0")
         return mixer
-    return mixer | scale(scalar**-0.5, mixer["head_dim"])
+    return mixer if scalar == mixer["head_dim"] else mixer | {"scale": scalar**-0.5}
 
 
 def _gemma(config: Config, name: str, *, local: dict[str, Any], full: dict[str, Any], period: int) -> dict[str, Any]:
     config.must_be("use_bidirectional_attention", [False], "only causal attention is supported")
     activation = config.raw("hidden_activation")
     config.must_be("hidden_act", [activation], f"disagrees with hidden_activation {activation!r}")
-    layers = config.required("num_hidden_layers", int)
+    layers = layer_count(config)
     norm = rms_norm(config, unit_offset=True)
     feed_forward = dense(config, gated=True, activation_key="hidden_activation")
     default = ["sliding_attention" if (layer + 1) % period else "full_attention" for layer in range(layers)]
     blocks = [
         {
-            "mixer": local if kind == "sliding_attention" else full,
+            "mixer": full if window is None else local | {"window": window},
             "feed_forward": feed_forward,
             "norm": norm,
             "placement": "sandwich",
         }
-        for kind in layer_types(config, default)
+        for window in layer_windows(config, default, config.nullable("sliding_window", int, 4096))
     ]
     spec = model(config, name, blocks, norm, tied=True)
     spec["embedding"]["multiplier"] = sqrt(max(spec["hidden"], 1))

@@ -3,12 +3,12 @@
 from typing import Any
 
 from schedc.spec.importers.config import Config
-from schedc.spec.importers.decoder import attention, dense, model, rms_norm
+from schedc.spec.importers.decoder import attention, dense, layer_count, model, rms_norm
 from schedc.spec.importers.rope import rope
 
 
 def llama(config: Config, name: str) -> dict[str, Any]:
-    mixer = attention(config)
+    mixer = attention(config, grouped=False)
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])
     if config.default("rope_interleaved", bool, False):
         mixer["rope"]["pairs"] = "adjacent"
@@ -16,4 +16,4 @@ def llama(config: Config, name: str) -> dict[str, Any]:
     norm = rms_norm(config)
     feed_forward = dense(config, gated=True, bias=config.default("mlp_bias", bool, False))
     block = {"mixer": mixer, "feed_forward": feed_forward, "norm": norm}
-    return model(config, name, [block] * config.required("num_hidden_layers", int), norm, tied=False)
+    return model(config, name, [block] * layer_count(config), norm, tied=False)

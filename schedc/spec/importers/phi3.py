@@ -3,7 +3,7 @@
 from typing import Any
 
 from schedc.spec.importers.config import Config
-from schedc.spec.importers.decoder import attention, dense, model, rms_norm
+from schedc.spec.importers.decoder import attention, dense, layer_count, model, rms_norm
 from schedc.spec.importers.rope import rope
 
 
@@ -11,9 +11,9 @@ def phi3(config: Config, name: str) -> dict[str, Any]:
     # read by longrope alone
     config.ignore("original_max_position_embeddings")
     config.must_be("attention_bias", [False], "Phi-3 has no attention bias")
-    mixer = attention(config)
+    mixer = attention(config, grouped=False)
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])
     mixer["window"] = config.optional("sliding_window", int)
     norm = rms_norm(config)
     block = {"mixer": mixer, "feed_forward": dense(config, gated=True), "norm": norm}
-    return model(config, name, [block] * config.required("num_hidden_layers", int), norm, tied=False)
+    return model(config, name, [block] * layer_count(config), norm, tied=False)

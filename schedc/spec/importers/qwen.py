@@ -3,7 +3,7 @@
 from typing import Any
 
 from schedc.spec.importers.config import Config
-from schedc.spec.importers.decoder import attention, dense, layer_types, model, rms_norm
+from schedc.spec.importers.decoder import attention, dense, layer_count, layer_windows, model, rms_norm
 from schedc.spec.importers.rope import rope
 
 
@@ -25,7 +25,7 @@ def qwen3(config: Config, name: str) -> dict[str, Any]:
 def _qwen(config: Config, name: str, mixer: dict[str, Any]) -> dict[str, Any]:
     """With `use_sliding_window` the layers from `max_window_layers` on have a window; without it none has."""
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])
-    layers = config.required("num_hidden_layers", int)
+    layers = layer_count(config)
     window = config.optional("sliding_window", int)
     first = config.default("max_window_layers", int, 28)
     if not config.default("use_sliding_window", bool, False):
@@ -34,11 +34,7 @@ def _qwen(config: Config, name: str, mixer: dict[str, Any]) -> dict[str, Any]:
     norm = rms_norm(config)
     feed_forward = dense(config, gated=True)
     blocks = [
-        {
-            "mixer": mixer | ({"window": window} if kind == "sliding_attention" else {}),
-            "feed_forward": feed_forward,
-            "norm": norm,
-        }
-        for kind in layer_types(config, default)
+        {"mixer": mixer | {"window": layer_window}, "feed_forward": feed_forward, "norm": norm}
+        for layer_window in layer_windows(config, default, window)
     ]
     return model(config, name, blocks, norm, tied=False)

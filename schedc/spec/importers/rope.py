@@ -28,26 +28,37 @@ def rope(config: Config, *, default_theta: float, head_dim: int) -> dict[str, An
     """The rope of a mixer with half-rotation. `default_theta` is the family's, for configs without one."""
     key = "rope_parameters" if config.data.get("rope_parameters") is not None else "rope_scaling"
     scaling = config.raw(key)
-    config.ignore("rope_parameters", "rope_scaling")
+    if key == "rope_parameters":
+        config.must_be("rope_scaling", [scaling], "disagrees with rope_parameters")
+    config.ignore("rope_parameters")
     if scaling is not None and not isinstance(scaling, dict):
         config.refuse(key, f"{scaling!r} is not a mapping of keys")
         scaling = None
     scaling = dict(scaling or {})
     theta = config.optional("rope_theta", float)
-    inner_theta = scaling.pop("rope_theta", None)
-    if theta is None and isinstance(inner_theta, int | float):
-        theta = float(inner_theta)
+    inner_theta = _inner_number(config, key, scaling, "rope_theta")
+    if None not in (theta, inner_theta) and theta != inner_theta:
+        config.refuse("rope_theta", f"{theta:g} disagrees with {key}.rope_theta {inner_theta:g}")
+    theta = inner_theta if theta is None else theta
     found: dict[str, Any] = {"theta": default_theta if theta is None else theta}
     factor = config.optional("partial_rotary_factor", float)
-    inner_factor = scaling.pop("partial_rotary_factor", None)
+    inner_factor = _inner_number(config, key, scaling, "partial_rotary_factor")
     factor = inner_factor if factor is None else factor
     if factor is not None and factor != 1:
         found["rotary_dim"] = int(head_dim * factor)
     return found | _scaling(config, key, scaling)
 
 
+def _inner_number(config: Config, key: str, scaling: dict[str, Any], inner: str) -> float | None:
+    value = scaling.pop(inner, None)
+    if value is None or type(value) in (int, float):
+        return None if value is None else float(value)
+    config.refuse(f"{key}.{inner}", f"{value!r} is not a number")
+    return None
+
+
 def _scaling(config: Config, key: str, scaling: dict[str, Any]) -> dict[str, Any]:
-    kind = scaling.pop("rope_type", None) or scaling.get("type") or "default"
+    kind = str(scaling.pop("rope_type", None) or scaling.get("type") or "default")
     scaling.pop("type", None)
     if kind == "default":
         fields: dict[str, str] = {}

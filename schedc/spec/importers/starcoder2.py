@@ -3,7 +3,7 @@
 from typing import Any
 
 from schedc.spec.importers.config import Config
-from schedc.spec.importers.decoder import attention, dense, model
+from schedc.spec.importers.decoder import attention, dense, layer_count, model
 from schedc.spec.importers.rope import rope
 
 
@@ -20,4 +20,4 @@ def starcoder2(config: Config, name: str) -> dict[str, Any]:
     mixer["window"] = config.optional("sliding_window", int)
     norm = {"kind": "layer", "eps": config.required("norm_epsilon", float), "bias": True}
     block = {"mixer": mixer, "feed_forward": dense(config, gated=False, bias=bias), "norm": norm}
-    return model(config, name, [block] * config.required("num_hidden_layers", int), norm, tied=True)
+    return model(config, name, [block] * layer_count(config), norm, tied=True)
