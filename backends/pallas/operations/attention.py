@@ -20,7 +20,7 @@ from schedc.backends.pallas.operations.words import (
     dot_transposed,
     join,
     lane_index,
-    load_panel,
+    load_matrix,
     load_vector,
     store_operand,
     store_panel,
@@ -51,16 +51,19 @@ def rotate(x, cos, sin, half):
     return x * cos + swapped * sin
 
 
-def head_norm(x, weight, *, head_dim, eps, kind_unit_offset):
-    """RMSNorm of one head f32[rows, lanes]; `weight` takes a row of words per panel."""
-    scale = lax.rsqrt(jnp.sum(x * x, axis=1, keepdims=True) * (1.0 / head_dim) + eps)
-    gain = join([load_vector(weight, panel) for panel in range(x.shape[1] // LANES)])
-    return x * scale * (gain + 1.0 if kind_unit_offset else gain)
+def load_lanes(vector, first, panels):
+    """f32[1, panels * 128] of a vector, from panel `first` on."""
+    return join([load_vector(vector, first + panel) for panel in range(panels)])
+
+
+def head_norm(x, weight, *, head_dim, eps):
+    """RMSNorm of one head f32[rows, lanes] by weight f32[1, lanes]."""
+    return x * lax.rsqrt(jnp.sum(x * x, axis=1, keepdims=True) * (1.0 / head_dim) + eps) * weight
 
 
 def split_heads(
-    y, q, kv, rope=None, bias=None, q_norm=None, k_norm=None,
-    *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps, norm_unit_offset,
+    y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
+    *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps,
 ):  # fmt: skip
     """From projections to heads: bias, per-head norm, rotation, scale.
 
@@ -72,38 +75,35 @@ def split_heads(
     group = heads // kv_heads
     padded_group = -(-group // 8) * 8
     width = (heads + 2 * kv_heads) * head_dim
-    values = [load_panel(y, rows, p) for p in range(-(-width // LANES))]
-    if bias is not None:
-        values = [value + load_vector(bias, p) for p, value in enumerate(values)]
-    projected = join(values)
+    projected = load_matrix(y, rows, -(-width // LANES))
     if rotary:
         cos, sin = (
             join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)])
             for first in (0, panels)
         )
 
-    def head(index):
-        return projected[:, index * head_dim : (index + 1) * head_dim]
+    def head(first, index, bias):
+        x = widen(projected[:, (first + index) * head_dim : (first + index + 1) * head_dim], lanes)
+        return x if bias is None else x + load_lanes(bias, index * panels, panels)
 
     def finished(x, weight):
-        x = widen(x, lanes)
         if weight is not None:
-            x = head_norm(x, weight, head_dim=head_dim, eps=norm_eps, kind_unit_offset=norm_unit_offset)
+            x = head_norm(x, load_lanes(weight, 0, panels), head_dim=head_dim, eps=norm_eps)
         return rotate(x, cos, sin, rotary // 2) if rotary else x
 
     block = kv_heads * padded_group
     for index in range(heads):
-        x = finished(head(index), q_norm) * scale
+        x = finished(head(0, index, q_bias), q_norm) * scale
         slot = index // group * padded_group + index % group
         for p in range(panels):
             store_rows(q, p * block + slot, rows, panels * block, x[:, p * LANES : (p + 1) * LANES])
     stride = -(-(kv_heads if head_dim <= 64 else 2 * panels * kv_heads) // 8) * 8
     for index in range(kv_heads):
-        k, v = finished(head(heads + index), k_norm), head(heads + kv_heads + index)
+        k, v = finished(head(heads, index, k_bias), k_norm), head(heads + kv_heads, index, v_bias)
         if head_dim <= 64:
-            new = [join([k[:, :64], widen(v, 64)])]
+            new = [join([k[:, :64], v[:, :64]])]
         else:
-            new = [x[:, p * LANES : (p + 1) * LANES] for x in (k, widen(v, lanes)) for p in range(panels)]
+            new = [x[:, p * LANES : (p + 1) * LANES] for x in (k, v) for p in range(panels)]
         for p, value in enumerate(new):
             store_rows(kv, index * len(new) + p, rows, stride, value)
 

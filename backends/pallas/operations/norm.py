@@ -21,10 +21,10 @@ def total(panels):
     return jnp.sum(result, axis=1, keepdims=True)
 
 
-def normalised(values, weight, bias, *, columns, eps, kind, unit_offset):
+def normalised(values, weight, bias, *, columns, eps, kind):
     """The normalised panels; columns past the width stay zero.
 
-    rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b; w is 1 + weight if unit_offset.
+    rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b.
     """
     rows = values[0].shape[0]
     if kind == "layer":
@@ -40,18 +40,17 @@ def normalised(values, weight, bias, *, columns, eps, kind, unit_offset):
     for panel, value in enumerate(values):
         value = value * scale
         if weight is not None:
-            gain = load_vector(weight, panel)
-            value = value * (gain + 1.0 if unit_offset else gain)
+            value = value * load_vector(weight, panel)
         if bias is not None:
             value = value + load_vector(bias, panel)
         result.append(value)
     return result
 
 
-def norm(x, weight, out, bias=None, *, rows, columns, eps, kind, unit_offset, dtype):
+def norm(x, weight, out, bias=None, *, rows, columns, eps, kind, dtype):
     """Normalise the residual f32[rows, columns] into the left side of a dot."""
     values = [load_panel(x, rows, panel) for panel in range(-(-columns // LANES))]
-    scaled = normalised(values, weight, bias, columns=columns, eps=eps, kind=kind, unit_offset=unit_offset)
+    scaled = normalised(values, weight, bias, columns=columns, eps=eps, kind=kind)
     for panel, value in enumerate(scaled):
         store_operand(out, rows, panel, value, dtype)
 
@@ -72,12 +71,12 @@ def residual_add(x, y, bias=None, *, rows, columns, multiplier):
 
 
 def residual_add_norm(
-    x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind, unit_offset
+    x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind
 ):
     """x += multiplier · norm(y + bias): a block whose output is normalised before it joins the residual."""
     values = [load_panel(y, rows, panel) for panel in range(-(-columns // LANES))]
     if bias is not None:
         values = [value + load_vector(bias, panel) for panel, value in enumerate(values)]
-    values = normalised(values, weight, norm_bias, columns=columns, eps=eps, kind=kind, unit_offset=unit_offset)
+    values = normalised(values, weight, norm_bias, columns=columns, eps=eps, kind=kind)
     for panel, value in enumerate(values):
         store_panel(x, rows, panel, load_panel(x, rows, panel) + value * multiplier)

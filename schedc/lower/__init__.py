@@ -1,0 +1,1 @@
+"""From a model spec to its step graph."""

@@ -1,0 +1,118 @@
+"""One layer: norm, mixer, residual, norm, feed-forward, residual, in the block's placement of norms."""
+
+from __future__ import annotations
+
+from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.lower.graph import LANES, Declarations, Grain, Phase, Prefetch, Site, StepShape, Stream, VectorBlock, ceil_div
+from schedc.lower.parts import WORK, Part, Place, compute, operand_words
+from schedc.lower.registry import FEED_FORWARDS, MIXERS
+from schedc.spec.model import Block, ModelSpec
+from schedc.spec.norm import Norm
+from schedc.weights.layout import VectorItem
+
+
+class BlockLowering:
+    """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it."""
+
+    def __init__(self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None) -> None:
+        self.block, self.spec, self.shape, self.place = block, spec, shape, place
+        self.dtype = spec.quantization.weights
+        words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
+        self.inputs = {half: Region(place.named(f"{half}_in"), words) for half in ("mixer", "feed_forward")}
+        self.mixer: Part = MIXERS[block.mixer.kind](block.mixer, spec, shape, place, self.inputs["mixer"], rope)
+        self.feed_forward: Part = FEED_FORWARDS[block.feed_forward.kind](
+            block.feed_forward, spec, shape, place, self.inputs["feed_forward"]
+        )
+        norms = norm_items(block.pre_norm, "pre_mixer_norm", spec) + norm_items(block.post_norm, "post_mixer_norm", spec)
+        norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
+        norms += norm_items(block.post_norm, "post_feed_forward_norm", spec)
+        items = (*norms, *self.mixer.vectors(), *self.feed_forward.vectors())
+        self.vectors = VectorBlock(place.named("vectors"), items, place.layers)
+
+    def streams(self) -> tuple[Stream, ...]:
+        return self.vectors, *self.mixer.matrices(), *self.feed_forward.matrices()
+
+    def declarations(self, grain: Grain) -> Declarations:
+        inputs = Declarations(tuple(Buffer(region.storage, WORK, region.rows) for region in self.inputs.values()))
+        return inputs + self.mixer.declarations(grain) + self.feed_forward.declarations(grain)
+
+    def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
+        return self.mixer.prefetches(grain) + self.feed_forward.prefetches(grain)
+
+    def phases(self, grain: Grain) -> tuple[Phase, ...]:
+        halves = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
+        phases = [
+            phase
+            for half, part in halves
+            for phase in (self._enter(half), *part.phases(grain), self._leave(half, part))
+        ]
+        settled = tuple(op for _, part in halves for op in part.end(grain))
+        return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
+
+    def begin(self, grain: Grain) -> tuple[Op, ...]:
+        """What must happen once before the first layer."""
+        return self.mixer.begin(grain) + self.feed_forward.begin(grain)
+
+    def _enter(self, half: str) -> Phase:
+        norm = self.block.pre_norm
+
+        def ops(site: Site) -> tuple[Op, ...]:
+            x = Region("x", residual_rows(self.spec, self.shape))
+            if norm is None:
+                shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
+                return (compute("as_operand", {"x": x}, {"out": self.inputs[half]}, **shape, dtype=self.dtype),)
+            return (normalise(norm, x, self.inputs[half], site, f"pre_{half}_norm", self.spec, self.shape),)
+
+        return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
+
+    def _leave(self, half: str, part: Part) -> Phase:
+        norm = self.block.post_norm
+
+        def ops(site: Site) -> tuple[Op, ...]:
+            y = Region(part.output, residual_rows(self.spec, self.shape))
+            reads: dict[str, Region | None] = {"y": y}
+            if part.output_bias is not None:
+                reads["bias"] = site.vector(part.output_bias)
+            shape: dict[str, Attribute] = {
+                "rows": self.shape.padded_rows,
+                "columns": self.spec.hidden,
+                "multiplier": self.spec.residual.multiplier,
+            }
+            updates: dict[str, Region | None] = {"x": Region("x", y.rows)}
+            if norm is None:
+                return (compute("residual_add", reads, updates=updates, **shape),)
+            reads["weight"] = site.vector(f"post_{half}_norm.weight")
+            if norm.bias:
+                reads["norm_bias"] = site.vector(f"post_{half}_norm.bias")
+            return (compute("residual_add_norm", reads, updates=updates, **shape, eps=norm.eps, kind=norm.kind),)
+
+        return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name)
+
+
+def norm_items(norm: Norm | None, name: str, spec: ModelSpec) -> tuple[VectorItem, ...]:
+    """The vectors of a norm; a unit offset is added when the weights are packed."""
+    if norm is None:
+        return ()
+    weight = VectorItem(f"{name}.weight", spec.hidden, add=float(norm.unit_offset))
+    return (weight, VectorItem(f"{name}.bias", spec.hidden)) if norm.bias else (weight,)
+
+
+def residual_rows(spec: ModelSpec, shape: StepShape) -> int:
+    """Rows of the residual stream, f32[rows, hidden]."""
+    return ceil_div(spec.hidden, LANES) * shape.padded_rows
+
+
+def normalise(norm: Norm, x: Region, out: Region, site: Site, name: str, spec: ModelSpec, shape: StepShape) -> Op:
+    reads: dict[str, Region | None] = {"x": x, "weight": site.vector(f"{name}.weight")}
+    if norm.bias:
+        reads["bias"] = site.vector(f"{name}.bias")
+    return compute(
+        "norm",
+        reads,
+        {"out": out},
+        rows=shape.padded_rows,
+        columns=spec.hidden,
+        eps=norm.eps,
+        kind=norm.kind,
+        dtype=spec.quantization.weights,
+    )

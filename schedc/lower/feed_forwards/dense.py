@@ -1,0 +1,121 @@
+"""The dense feed-forward: one streamed projection up (gate and up side by side), the activation, one down."""
+
+from __future__ import annotations
+
+from schedc.ir.expr import mul
+from schedc.ir.program import Buffer, Op, Region
+from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
+from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.spec.feed_forwards.dense import Dense
+from schedc.spec.model import ModelSpec
+from schedc.weights.layout import Columns, VectorItem
+
+
+class DenseLowering:
+    def __init__(self, dense: Dense, spec: ModelSpec, shape: StepShape, place: Place, source: Region) -> None:
+        self.dense, self.spec, self.shape, self.place, self.source = dense, spec, shape, place, source
+        self.dtype = spec.quantization.weights
+        self.hidden = place.named("mlp_hidden")
+        self.activated = place.named("mlp_activated")
+        self.output = place.named("mlp_out")
+        self.output_bias = "mlp.down_bias" if dense.bias.down else None
+        halves = ("mlp.gate", "mlp.up") if dense.gated else ("mlp.up",)
+        self.up = Matrix(
+            place.named("w_up"),
+            self.dtype,
+            spec.hidden,
+            tuple(Columns(half, 0, dense.width, round_up(dense.width, LANES)) for half in halves),
+            place.layers,
+        )
+        self.down = Matrix(
+            place.named("w_down"),
+            self.dtype,
+            dense.width,
+            (Columns("mlp.down", 0, spec.hidden),),
+            place.layers,
+        )
+
+    def matrices(self) -> tuple[Matrix, ...]:
+        return self.up, self.down
+
+    def vectors(self) -> tuple[VectorItem, ...]:
+        bias, width = self.dense.bias, self.dense.width
+        wanted = (("mlp.gate_bias", bias.gate, width), ("mlp.up_bias", bias.up, width))
+        items = [VectorItem(name, length) for name, present, length in wanted if present]
+        if bias.down:
+            items.append(VectorItem("mlp.down_bias", self.spec.hidden))
+        return tuple(items)
+
+    def declarations(self, grain: Grain) -> Declarations:
+        rows = self.shape.padded_rows
+        activated = ceil_div(self.dense.width, LANES) * operand_words(rows, self.dtype)
+        return Declarations(
+            buffers=(
+                Buffer(self.hidden, WORK, output_rows(self.up, grain, rows)),
+                Buffer(self.activated, WORK, activated),
+                Buffer(self.output, WORK, output_rows(self.down, grain, rows)),
+            )
+        )
+
+    def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
+        return ()
+
+    def begin(self, grain: Grain) -> tuple[Op, ...]:
+        return ()
+
+    def end(self, grain: Grain) -> tuple[Op, ...]:
+        return ()
+
+    def phases(self, grain: Grain) -> tuple[Phase, ...]:
+        rows = self.shape.padded_rows
+        whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
+        bias = self.dense.bias
+
+        def activation(site: Site) -> tuple[Op, ...]:
+            return (
+                compute(
+                    "gated" if self.dense.gated else "plain",
+                    reads={
+                        "y": whole[self.hidden],
+                        "gate_bias": site.vector("mlp.gate_bias") if bias.gate else None,
+                        "up_bias": site.vector("mlp.up_bias") if bias.up else None,
+                    },
+                    writes={"out": whole[self.activated]},
+                    rows=rows,
+                    width=self.dense.width,
+                    activation=self.dense.activation,
+                    dtype=self.dtype,
+                ),
+            )
+
+        vectors = self.place.named("vectors")
+        return (
+            projection(self.place.named("up"), self.up, self.source, self.hidden, grain, rows),
+            Phase(self.place.named("activation"), activation, vectors=vectors),
+            projection(self.place.named("down"), self.down, whole[self.activated], self.output, grain, rows),
+        )
+
+
+def output_rows(matrix: Matrix, grain: Grain, rows: int) -> int:
+    """Rows of the f32 result of a projection, whole tiles of columns."""
+    return grain.tiles(matrix) * grain.tile_units[matrix.name] * rows
+
+
+def projection(name: str, matrix: Matrix, source: Region, output: str, grain: Grain, rows: int) -> Phase:
+    """output = source · matrix, a tile of columns at a time."""
+    panels = grain.tile_units[matrix.name]
+
+    def tile(site: Site) -> tuple[Op, ...]:
+        return (
+            compute(
+                "matmul",
+                reads={"x": source, "w": site.weight},
+                writes={"out": Region(output, panels * rows, mul(site.tile, panels * rows))},
+                rows=rows,
+                depth=matrix.depth,
+                panels=panels,
+                dtype=matrix.dtype,
+            ),
+        )
+
+    return Phase(name, tile, stream=matrix.name)

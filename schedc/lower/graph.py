@@ -1,0 +1,208 @@
+"""The step graph: what a decode step computes, phase by phase, and what it streams from HBM.
+
+A model is a row of segments (before the layers, each run of layers, after them). A segment is
+a list of phases repeated `trips` times. A phase reads and writes VMEM buffers and may consume
+one streamed weight tile by tile. Where the transfers are issued is not said here: that is the
+schedule's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from schedc.ir.expr import Const, Expr
+from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
+from schedc.weights.layout import Columns, Layout, PanelMatrix, VectorItem, Vectors
+
+LANES = 128
+PER_WORD = {"bf16": 2, "f32": 1}
+"""Elements of a 32-bit word."""
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def round_up(a: int, multiple: int) -> int:
+    return ceil_div(a, multiple) * multiple
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids."""
+
+    rows: int
+    context: int
+    logits: bool = False
+
+    @property
+    def padded_rows(self) -> int:
+        """Rows of f32 activations: whole groups of 8 sublanes."""
+        return round_up(self.rows, 8)
+
+
+class Stream(Protocol):
+    """A weight that is read from HBM once a trip: `units` pieces of `unit_rows` rows; a tile is some whole units."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def unit_rows(self) -> int: ...
+    @property
+    def units(self) -> int: ...
+    @property
+    def trips(self) -> int: ...
+    def layout(self, tile_units: int) -> Layout: ...
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model)."""
+
+    name: str
+    dtype: str
+    depth: int
+    columns: tuple[Columns, ...]
+    layers: tuple[int, ...] = ()
+
+    @property
+    def units(self) -> int:
+        """Panels of 128 columns."""
+        return ceil_div(sum(block.width for block in self.columns), LANES)
+
+    @property
+    def unit_rows(self) -> int:
+        return round_up(self.depth, 8 * PER_WORD[self.dtype]) // PER_WORD[self.dtype]
+
+    @property
+    def trips(self) -> int:
+        return max(1, len(self.layers))
+
+    def layout(self, tile_units: int) -> PanelMatrix:
+        tiles = ceil_div(self.units, tile_units)
+        return PanelMatrix(self.name, self.dtype, self.layers, self.depth, tiles, tile_units, self.columns)
+
+
+@dataclass(frozen=True)
+class VectorBlock:
+    """The small f32 vectors of a layer (norms, biases), moved together."""
+
+    name: str
+    items: tuple[VectorItem, ...]
+    layers: tuple[int, ...] = ()
+
+    @property
+    def units(self) -> int:
+        return 1
+
+    @property
+    def unit_rows(self) -> int:
+        return self.layout(1).layer_rows
+
+    @property
+    def trips(self) -> int:
+        return max(1, len(self.layers))
+
+    def offset(self, weight: str) -> tuple[int, int]:
+        """First row and number of rows of one vector."""
+        index = [item.weight for item in self.items].index(weight)
+        return self.layout(1).offsets[index], self.items[index].rows
+
+    def layout(self, tile_units: int) -> Vectors:
+        return Vectors(self.name, self.layers, self.items)
+
+
+@dataclass(frozen=True)
+class Grain:
+    """Sizes the schedule chooses: units a tile of every stream, tokens a tile of the KV cache."""
+
+    tile_units: Mapping[str, int]
+    kv_tokens: int
+
+    def tiles(self, stream: Stream) -> int:
+        return ceil_div(stream.units, self.tile_units[stream.name])
+
+    def tile_rows(self, stream: Stream) -> int:
+        return self.tile_units[stream.name] * stream.unit_rows
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a phase finds what it streams: the slot of the current tile, the tile's number, the layer's vectors."""
+
+    trip: Expr = field(default_factory=lambda: Const(0))
+    tile: Expr = field(default_factory=lambda: Const(0))
+    weight: Region | None = None
+    vectors: Region | None = None
+    vector_block: VectorBlock | None = None
+
+    def vector(self, weight: str) -> Region:
+        assert self.vectors is not None and self.vector_block is not None
+        row, rows = self.vector_block.offset(weight)
+        return Region(self.vectors.storage, rows, Const(row), self.vectors.slot)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`ops(site)` once, or once for every tile of `stream`."""
+
+    name: str
+    ops: Callable[[Site], tuple[Op, ...]]
+    stream: str | None = None
+    vectors: str | None = None
+
+
+@dataclass(frozen=True)
+class Prefetch:
+    """Transfers that are not streams: `ops(trip)` may be issued at the start of any phase from `earliest` to `latest`."""
+
+    name: str
+    ops: Callable[[Expr], tuple[Op, ...]]
+    earliest: str
+    latest: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """`phases`, `trips` times over, with the loop counter `counter`."""
+
+    name: str
+    counter: str
+    trips: int
+    phases: tuple[Phase, ...]
+    prefetches: tuple[Prefetch, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declarations:
+    """Storage a part of the model needs."""
+
+    buffers: tuple[Buffer, ...] = ()
+    arrays: tuple[Array, ...] = ()
+    scalars: tuple[Scalars, ...] = ()
+    semaphores: tuple[Semaphore, ...] = ()
+    layouts: tuple[Layout, ...] = ()
+
+    def __add__(self, other: Declarations) -> Declarations:
+        return Declarations(
+            self.buffers + other.buffers,
+            self.arrays + other.arrays,
+            self.scalars + other.scalars,
+            self.semaphores + other.semaphores,
+            self.layouts + other.layouts,
+        )
+
+
+@dataclass(frozen=True)
+class StepGraph:
+    name: str
+    shape: StepShape
+    grain: Grain
+    streams: tuple[Stream, ...]
+    segments: tuple[Segment, ...]
+    declarations: Declarations
+
+    def stream(self, name: str) -> Stream:
+        return next(stream for stream in self.streams if stream.name == name)

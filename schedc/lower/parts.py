@@ -1,0 +1,80 @@
+"""What a mixer or a feed-forward gives to the step graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from schedc.ir.expr import Const, Counter, Expr, as_expr
+from schedc.ir.program import Attribute, Compute, Loop, Op, Operand, Region
+from schedc.lower.graph import PER_WORD, Declarations, Grain, Matrix, Phase, Prefetch
+from schedc.weights.layout import VectorItem
+
+WORK = "work"
+"""The pool of activations and caches; streamed weights have their own pool."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a block stands in the model: `suffix` makes its names unique, `layers` are its layers, `counter` its loop."""
+
+    suffix: str
+    counter: str
+    layers: tuple[int, ...]
+
+    def named(self, name: str) -> str:
+        return name + self.suffix
+
+
+class Part(Protocol):
+    """A mixer or feed-forward of one block: reads the operand `input`, leaves f32 in `output`."""
+
+    output: str
+    output_bias: str | None
+
+    def matrices(self) -> tuple[Matrix, ...]: ...
+    def vectors(self) -> tuple[VectorItem, ...]: ...
+    def declarations(self, grain: Grain) -> Declarations: ...
+    def phases(self, grain: Grain) -> tuple[Phase, ...]: ...
+    def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]: ...
+    def begin(self, grain: Grain) -> tuple[Op, ...]:
+        """Once, before the first layer."""
+        ...
+
+    def end(self, grain: Grain) -> tuple[Op, ...]:
+        """At the end of the layer."""
+        ...
+
+
+def operand_words(rows: int, dtype: str) -> int:
+    """Word rows of a panel of a dot's left side (bf16 always has 16 rows: two to a word)."""
+    return rows if PER_WORD[dtype] == 1 else 8
+
+
+def compute(
+    operation: str,
+    reads: dict[str, Region | None] | None = None,
+    writes: dict[str, Region | None] | None = None,
+    updates: dict[str, Region | None] | None = None,
+    scalars: dict[str, Expr | int | list[Expr]] | None = None,
+    **attributes: Attribute,
+) -> Compute:
+    """A computation; operands that are None are left out, a list of scalars becomes `name.0`, `name.1`, …"""
+    operands = tuple(
+        Operand(name, access, region)
+        for access, regions in (("read", reads), ("write", writes), ("update", updates))
+        for name, region in (regions or {}).items()
+        if region is not None
+    )
+    arguments: list[tuple[str, Expr]] = []
+    for name, value in (scalars or {}).items():
+        if isinstance(value, list):
+            arguments += [(f"{name}.{index}", item) for index, item in enumerate(value)]
+        else:
+            arguments.append((name, as_expr(value)))
+    return Compute(operation, operands, tuple(arguments), tuple(attributes.items()))  # type: ignore[arg-type]
+
+
+def each_row(rows: int, body) -> tuple[Op, ...]:
+    """`body(row)` for every row, as an unrolled loop; a single row needs none."""
+    return body(Const(0)) if rows == 1 else (Loop("r", Const(rows), body(Counter("r")), unroll=True),)

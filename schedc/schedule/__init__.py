@@ -1,0 +1,1 @@
+"""Where every transfer is issued, and how much may be in flight."""

@@ -1,0 +1,102 @@
+"""From a spec, a step shape and a target to a program with addresses: lower, ask the policy, assemble, allocate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schedc.ir.program import ROW_BYTES, Attribute, Program
+from schedc.lower.graph import PER_WORD, Grain, StepGraph, StepShape, round_up
+from schedc.lower.step import StepLowering
+from schedc.schedule.assemble import Assembly
+from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, StreamInfo
+from schedc.schedule.registry import DEFAULT_POLICY, run_policy
+from schedc.spec.model import ModelSpec
+from schedc.target.target import Target
+from schedc.weights.layout import Layout
+
+KV_TOKENS = (256, 128, 64, 32, 16)
+"""Tile sizes of the cache that a plan may choose from, in tokens."""
+
+SPILL_RESERVE_BYTES = 3 * 2**20
+"""VMEM left to the compiler: register spills of hand-written kernels reach 2.7 MiB (FACTS)."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A step graph, the plan for it, and the program that follows, before addresses are decided."""
+
+    graph: StepGraph
+    plan: Plan
+    program: Program
+    layouts: tuple[Layout, ...]
+
+
+def capacity_rows(target: Target) -> int:
+    """Rows of VMEM a program may take."""
+    capability = target.capability
+    usable = capability.vmem_usable_bytes - capability.vmem_internal_bytes - SPILL_RESERVE_BYTES
+    return max(0, usable // ROW_BYTES)
+
+
+def problem_of(lowering: StepLowering, target: Target) -> Problem:
+    """What a policy decides about."""
+    streams = lowering.streams()
+
+    def graph_at(tokens: int) -> StepGraph:
+        return lowering.graph(Grain({stream.name: 1 for stream in streams}, tokens))
+
+    def kv_rows(tokens: int) -> int:
+        buffers = graph_at(tokens).declarations.buffers
+        return sum(b.rows * b.slots for b in buffers if b.name.startswith(("kv_new", "kv_old")))
+
+    graph = graph_at(KV_TOKENS[-1])
+    chunk = 8 * PER_WORD[lowering.spec.kv.dtype]
+    longest = round_up(lowering.shape.context, chunk)
+    return Problem(
+        segments=tuple(
+            SegmentInfo(
+                segment.name,
+                segment.trips,
+                tuple(PhaseInfo(phase.name, phase.stream, phase.vectors) for phase in segment.phases),
+            )
+            for segment in graph.segments
+        ),
+        streams=tuple(StreamInfo(stream.name, stream.unit_rows, stream.units) for stream in streams),
+        prefetches=tuple(
+            PrefetchInfo(p.name, p.earliest, p.latest) for segment in graph.segments for p in segment.prefetches
+        ),
+        capacity_rows=capacity_rows(target),
+        kv_tokens=tuple(tokens for tokens in KV_TOKENS if tokens <= max(longest, KV_TOKENS[-1])),
+        kv_rows=kv_rows,
+    )
+
+
+def schedule(
+    spec: ModelSpec,
+    shape: StepShape,
+    target: Target,
+    policy: str = DEFAULT_POLICY,
+    settings: Mapping[str, int | float] | None = None,
+) -> Schedule:
+    """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
+    lowering = StepLowering(spec, shape)
+    plan = run_policy(policy, problem_of(lowering, target), dict(settings or {}))
+    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens))
+    attributes: dict[str, Attribute] = {
+        "model": spec.name,
+        "target": target.name,
+        "policy": policy,
+        "rows": shape.rows,
+        "context": shape.context,
+        "weights": spec.quantization.weights,
+        "kv": spec.kv.dtype,
+    }
+    assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
+    return Schedule(graph, plan, assembly.program(), assembly.layouts())
+
+
+def kernel_name(model: str) -> str:
+    """A Python identifier for the kernel of a model."""
+    text = "".join(c if c.isalnum() else "_" for c in model).strip("_")
+    return f"{text}_decode" if text[:1].isalpha() else f"m_{text}_decode"

@@ -1,0 +1,17 @@
+"""Every transfer starts right before the wait for it: nothing overlaps. The baseline that others are measured by."""
+
+from schedc.ir.program import ROW_BYTES
+from schedc.schedule.plan import Plan, Problem, Ring
+from schedc.schedule.tiles import kv_tile, tiles_for
+
+
+def just_in_time(problem: Problem, *, slot_mib: float = 4.0) -> Plan:
+    rows = int(slot_mib * 2**20) // ROW_BYTES
+    return Plan(
+        rings=(
+            Ring("weights", tuple(stream.name for stream in problem.matrices()), slots=1, ahead=0),
+            Ring("small", tuple(stream.name for stream in problem.vectors()), slots=1, ahead=0),
+        ),
+        tile_units=tiles_for(problem, rows),
+        kv_tokens=kv_tile(problem),
+    )

@@ -1,0 +1,93 @@
+"""Policies by name: the built-in ones, and `./file.py:name` for a user's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from pathlib import Path
+
+from schedc.errors import UserError
+from schedc.names import nearest
+from schedc.schedule.plan import Plan, Policy, Problem
+from schedc.schedule.policies.double_buffer import double_buffer
+from schedc.schedule.policies.just_in_time import just_in_time
+from schedc.schedule.policies.ring import ring
+
+POLICIES: dict[str, Policy] = {
+    "ring": ring,
+    "double_buffer": double_buffer,
+    "just_in_time": just_in_time,
+}
+DEFAULT_POLICY = "ring"
+
+
+def find_policy(name: str) -> Policy:
+    """The policy called `name`, or the function `name` of a Python file for `path.py:name`."""
+    path, separator, function = name.rpartition(":")
+    if separator and path.endswith(".py"):
+        return _from_file(Path(path), function)
+    if name not in POLICIES:
+        raise UserError(f"policy {name!r} is not known; {nearest(name, POLICIES)}, or ./file.py:function for your own")
+    return POLICIES[name]
+
+
+def _from_file(path: Path, function: str) -> Policy:
+    if not path.is_file():
+        raise UserError(f"policy file {path} does not exist")
+    module_spec = importlib.util.spec_from_file_location(f"schedc_policy_{path.stem}", path)
+    assert module_spec is not None and module_spec.loader is not None
+    module = importlib.util.module_from_spec(module_spec)
+    try:
+        module_spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"policy file {path} cannot be loaded: {type(error).__name__}: {error}") from error
+    policy = getattr(module, function, None)
+    if not callable(policy):
+        found = [name for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")]
+        raise UserError(f"policy file {path} has no function {function!r}; it has {', '.join(found) or 'none'}")
+    return policy
+
+
+def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) -> Plan:
+    """The policy's plan. Raises UserError for unknown settings, an impossible plan or a failing policy file."""
+    policy = find_policy(name)
+    accepted = [p for p in list(inspect.signature(policy).parameters.values())[1:]]
+    unknown = [key for key in settings if key not in {p.name for p in accepted}]
+    if unknown:
+        known = ", ".join(f"{p.name} (default {p.default})" for p in accepted) or "none"
+        raise UserError(f"policy {name} has no setting {', '.join(unknown)}; its settings: {known}")
+    try:
+        plan = policy(problem, **settings)
+    except Exception as error:
+        raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(plan, Plan):
+        raise UserError(f"policy {name} returned {type(plan).__name__}, not a Plan")
+    problems = check_plan(problem, plan)
+    if problems:
+        raise UserError("\n".join([f"policy {name} gave a plan that cannot be built:", *(f"  {p}" for p in problems)]))
+    return plan
+
+
+def check_plan(problem: Problem, plan: Plan) -> list[str]:
+    """What is missing or impossible in a plan, all at once."""
+    problems = []
+    placed = [name for ring_ in plan.rings for name in ring_.streams]
+    for stream in problem.streams:
+        if placed.count(stream.name) != 1:
+            problems.append(f"stream {stream.name} is in {placed.count(stream.name)} rings; it must be in one")
+        units = plan.tile_units.get(stream.name)
+        if units is None or not 1 <= units <= stream.units:
+            problems.append(f"tile_units[{stream.name}] is {units}; it must be in 1..{stream.units}")
+    known = {stream.name for stream in problem.streams}
+    problems += [f"ring {r.name} has an unknown stream {s}" for r in plan.rings for s in r.streams if s not in known]
+    if plan.kv_tokens not in problem.kv_tokens:
+        problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
+    order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}
+    windows = {prefetch.name: prefetch for prefetch in problem.prefetches}
+    for name, phase in plan.issue.items():
+        window = windows.get(name)
+        if window is None:
+            problems.append(f"issue names {name}, which is not a prefetch; there are {', '.join(windows)}")
+        elif phase not in order or not order[window.earliest] <= order[phase] <= order[window.latest]:
+            problems.append(f"issue[{name}] is {phase}; it must be from {window.earliest} to {window.latest}")
+    return problems
