@@ -1,0 +1,86 @@
+"""Expressions and comparisons, compiled once into functions that give their symbolic value in the current state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, leaves
+from schedc.ir.text_print import print_compare, print_expr
+from schedc.ir.verify import scalars
+from schedc.ir.verify.linear import Value, add, sub
+from schedc.ir.verify.logic import Condition
+
+if TYPE_CHECKING:
+    from schedc.ir.verify.machine import Machine
+
+Evaluate = Callable[[], Value]
+
+
+def compile_expr(machine: Machine, expr: Expr) -> Evaluate:
+    match expr:
+        case Const(value):
+            return lambda: value
+        case Counter(name):
+            counters = machine.counters
+            return lambda: counters[name]
+        case Element(array, index):
+            position = compile_expr(machine, index)
+            return lambda: scalars.read(machine, array, position())
+        case Binary(op, left, right):
+            return _binary(machine, expr, op, compile_expr(machine, left), compile_expr(machine, right))
+
+
+def _binary(machine: Machine, expr: Expr, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    atoms, logic = machine.atoms, machine.logic
+    match op:
+        case "+":
+            return lambda: add(left(), right())
+        case "-":
+            return lambda: sub(left(), right())
+        case "*":
+            return lambda: atoms.mul(left(), right())
+        case "//" | "%":
+            apply = atoms.floordiv if op == "//" else atoms.mod
+
+            def divide() -> Value:
+                value, by = left(), right()
+                if type(value) is int and type(by) is int and value >= 0 and by > 0:
+                    return value // by if op == "//" else value % by
+                if not isinstance(by, int) or by <= 0 or not logic.proves(value, machine.facts):
+                    machine.refuse(
+                        "bad-division",
+                        f"{machine.place()} divides in `{print_expr(expr)}` a value that may be negative, "
+                        "or by one that is not a positive constant",
+                        "divide non-negative values by positive constants",
+                        key=print_expr(expr),
+                    )
+                    return 0
+                return apply(value, by)
+
+            return divide
+        case _:
+            return lambda: logic.pick(op, left(), right(), machine.facts)
+
+
+def compile_compare(machine: Machine, compare: Compare) -> Callable[[], bool | Condition]:
+    """True, False, or the condition where neither follows from the facts."""
+    left, right = compile_expr(machine, compare.left), compile_expr(machine, compare.right)
+    logic, op = machine.logic, compare.op
+
+    def test() -> bool | Condition:
+        condition = logic.compare(op, left(), right())
+        if isinstance(condition, bool):
+            return condition
+        decided = logic.decide(condition, machine.facts)
+        if decided is None:
+            machine.conditions.setdefault(condition, print_compare(compare))
+            return condition
+        return decided
+
+    return test
+
+
+def is_dynamic(expr: Expr, traced: frozenset[str]) -> bool:
+    """Whether the kernel computes `expr` while it runs; `traced` counters belong to unrolled loops."""
+    return any(isinstance(leaf, Element) or leaf.name not in traced for leaf in leaves(expr))

@@ -1,0 +1,167 @@
+"""Conflicts between what the core or a new transfer touches and the transfers that are in flight."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedc.ir.verify.contents import Layer
+from schedc.ir.verify.linear import sub
+from schedc.ir.verify.regions import rows_text
+from schedc.ir.verify.state import Access, Transfer
+
+if TYPE_CHECKING:
+    from schedc.ir.verify.machine import Machine
+
+
+def check_read(machine: Machine, access: Access) -> None:
+    """No transfer in flight writes these rows, and they hold what was written for this storage."""
+    for transfer in machine.state.transfers:
+        if transfer.target.space == access.space and _touch(machine, transfer.target, access, transfer):
+            _refuse(machine, "read-while-arriving", transfer, "reads", access, "writing", transfer.target)
+    _check_contents(machine, access)
+
+
+def check_write(machine: Machine, access: Access) -> None:
+    """No transfer in flight reads or writes these rows."""
+    if machine.is_read_only(access.storage):
+        role = machine.arrays[access.storage].role
+        machine.refuse(
+            "weight-written",
+            f"{machine.place()} writes {rows_text(machine, access)}, which has role {role}",
+            f"declare {access.storage} as state or output",
+            storage=access.storage,
+        )
+    for transfer in machine.state.transfers:
+        if transfer.target.space == access.space and _touch(machine, transfer.target, access, transfer):
+            _refuse(machine, "write-while-arriving", transfer, "writes", access, "writing", transfer.target)
+        elif transfer.source.space == access.space and _touch(machine, transfer.source, access, transfer):
+            _refuse(machine, "overwrite-while-read", transfer, "writes", access, "reading", transfer.source)
+
+
+def written(machine: Machine, access: Access, guard: tuple, op: int) -> None:
+    """The rows now hold what `op` wrote for this storage, if the guard held."""
+    contents = machine.state.contents.get(access.space)
+    if contents is None:
+        return
+    layer = Layer(access.storage, guard, op)
+    if type(access.base) is int:
+        contents.write(access.base, access.base + access.rows, layer, machine.logic)
+    else:
+        contents.write_somewhere(access.lowest, access.highest, layer, machine.logic)
+
+
+def overlap(machine: Machine, a: Access, b: Access, guard: tuple) -> bool:
+    """Whether two accesses of one space may share a row, given the facts and the guard."""
+    distance = sub(b.base, a.base)
+    if type(distance) is int:
+        return -b.rows < distance < a.rows
+    facts = machine.with_facts(guard)
+    proves = machine.logic.proves
+    return not (proves(sub(distance, a.rows), facts) or proves(sub(-b.rows, distance), facts))
+
+
+def _touch(machine: Machine, theirs: Access, access: Access, transfer: Transfer) -> bool:
+    if not overlap(machine, theirs, access, transfer.guard):
+        return False
+    return not machine.logic.excluded(transfer.guard, machine.facts)
+
+
+def _refuse(
+    machine: Machine,
+    rule: str,
+    transfer: Transfer,
+    verb: str,
+    access: Access,
+    may: str,
+    theirs: Access,
+) -> None:
+    other = machine.place_of(transfer.op, transfer.counters)
+    semaphore = machine.semaphore_text(transfer.semaphore)
+    taken = [taken for taken in machine.state.taken.get(transfer.semaphore, ()) if taken.op >= 0]
+    mine, others = rows_text(machine, access), rows_text(machine, theirs)
+    same = "them" if mine == others else others
+    what = f"{machine.place()} {verb} {mine} while the transfer of {other} may still be {may} {same}"
+    what += machine.distance(transfer.counters)
+    repair = f"wait for {transfer.rows} rows of {semaphore} before line {machine.line()}"
+    if taken:
+        wait = machine.place_of(taken[-1].op, taken[-1].counters)
+        outstanding = sum(t.rows for t in machine.state.transfers if t.semaphore == transfer.semaphore)
+        rule = "partial-wait-unproven"
+        what += (
+            f"; {wait} took {sum(t.rows for t in taken)} of the {outstanding} rows outstanding on {semaphore}, "
+            "which does not say which transfer has completed"
+        )
+        repair = f"give the transfer a semaphore of its own, or wait for all {outstanding} rows"
+    machine.refuse(rule, what, repair, other, storage=theirs.storage, key=transfer.op)
+
+
+def _check_contents(machine: Machine, access: Access) -> None:
+    contents = machine.state.contents.get(access.space)
+    if contents is None:
+        return
+    dynamic = type(access.base) is not int
+    fault = contents.fault(access.lowest, access.highest, access.storage, machine.facts, machine.logic)
+    if fault is None:
+        return
+    low, high = fault.row - access.first, fault.end - access.first - 1
+    rows = f"rows {low}..{high} of {access.storage}"
+    reads = f"{machine.place()} reads {rows}" if not dynamic else f"{machine.place()} may read {rows}"
+    if fault.by is not None:
+        other = machine.place_of(fault.by.op, ())
+        machine.refuse(
+            "clobbered",
+            f"{reads}, but {other} last wrote those rows for {fault.by.owner}",
+            f"keep {access.storage} and {fault.by.owner} at different rows while both are live",
+            other,
+            storage=access.storage,
+            key=fault.by.op,
+        )
+    elif fault.guarded is not None:
+        other = machine.place_of(fault.guarded.op, ())
+        machine.refuse(
+            "guard-mismatch",
+            f"{reads}, which {other} writes only when {machine.guard_text(fault.guarded.guard)}",
+            f"read under the same condition, or initialise {access.storage} before",
+            other,
+            storage=access.storage,
+            key=fault.guarded.op,
+        )
+    else:
+        machine.refuse(
+            "read-before-write",
+            f"{reads}, which nothing has written",
+            f"write {access.storage} before line {machine.line()}",
+            storage=access.storage,
+            key=access.storage,
+        )
+    contents.write(fault.row, fault.end, Layer(access.storage, (), machine.index()), machine.logic)
+
+
+def check_own_overlap(machine: Machine, source: Access, target: Access) -> None:
+    if source.space == target.space and overlap(machine, source, target, ()):
+        machine.refuse(
+            "overwrite-while-read",
+            f"{machine.place()} copies {rows_text(machine, source)} onto {rows_text(machine, target)}, "
+            "which may overlap",
+            "copy to rows that the source does not have",
+            storage=target.storage,
+        )
+
+
+def check_operands(machine: Machine, reads: list[Access], writes: list[Access]) -> None:
+    """A result shares no row with another operand, unless it is exactly the same rows (computed in place)."""
+    for i, write in enumerate(writes):
+        for other in (*reads, *writes[i + 1 :]):
+            if other is write or other.space != write.space:
+                continue
+            if other.base == write.base and other.rows == write.rows and other.storage == write.storage:
+                continue
+            if overlap(machine, write, other, ()):
+                machine.refuse(
+                    "operand-overlap",
+                    f"{machine.place()} writes {rows_text(machine, write)} while it uses {rows_text(machine, other)}, "
+                    "which may overlap",
+                    f"give {write.storage} and {other.storage} different rows",
+                    storage=write.storage,
+                    key=other.storage,
+                )

@@ -1,0 +1,119 @@
+"""Static loops of the symbolic machine: executed iteration by iteration, or by induction.
+
+Let S(k) be the state at the head of iteration k and P a period that turns every `//` and `%` of the
+loop's counter into a linear form. If S(k-P) and S(k) differ in numbers only, the state is
+extrapolated to G(u), linear in a variable u >= 0 with G(0) = S(k). P iterations are then executed
+from G(u) with the counter k + P*u + j, u being an atom with interval 0..U: every check and every
+decision made on the way holds for all those u at once (a comparison that changes its answer within
+0..U shortens U to where it is uniform). If the state reached equals G(u+1), then by induction over u
+the iterations k .. k+P*(U+1)-1 pass every check and end in G(U+1), where execution goes on. Nothing
+is guessed: if the states do not match, or a check fails on the way, the iterations are executed one
+by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from schedc.ir.verify.linear import Lin, Value, add
+from schedc.ir.verify.logic import AbortError, Facts, SplitError
+from schedc.ir.verify.state import State, at, between
+
+if TYPE_CHECKING:
+    from schedc.ir.verify.machine import Machine, Node
+
+_ATTEMPTS = 4
+Exits = list[tuple[Facts, State]]
+
+
+def run_static(machine: Machine, node: Node, trips: int) -> None:
+    def iteration(k: Value) -> None:
+        machine.counters[node.counter] = k
+        machine.run(node.body)
+
+    iterate(machine, node, trips, iteration)
+    machine.counters.pop(node.counter, None)
+
+
+def iterate(
+    machine: Machine,
+    node: Node,
+    trips: int,
+    iteration: Callable[[Value], None],
+    exits: Exits | None = None,
+) -> None:
+    k, attempts = 0, 0
+    before: State | None = None
+    while k < trips:
+        if node.period and k % node.period == 0 and attempts < _ATTEMPTS and trips - k >= 2 * node.period:
+            state = machine.state.copy()
+            if before is not None:
+                attempts += 1
+                recorded = len(exits) if exits is not None else 0
+                done = _induct(machine, node, k, trips, before, state, iteration, exits)
+                if done:
+                    k += done
+                    before = None
+                    attempts -= 1
+                    continue
+                machine.state = state.copy()
+                if exits is not None:
+                    del exits[recorded:]
+            before = state
+        iteration(k)
+        k += 1
+
+
+def _induct(
+    machine: Machine,
+    node: Node,
+    k: int,
+    trips: int,
+    before: State,
+    now: State,
+    iteration: Callable[[Value], None],
+    exits: Exits | None,
+) -> int:
+    """Iterations that the induction covers from k on; 0 if it does not go through."""
+    period = node.period
+    if before.shape() != now.shape():
+        return 0
+    pairs = list(zip(before.values(), now.values(), strict=True))
+    high = (trips - k) // period - 1
+    recorded = len(exits) if exits is not None else 0
+    facts = machine.facts
+    examined = machine.examined
+    while high >= 1:
+        u = machine.atoms.induction(high)
+        general = [between(a, b, u) for a, b in pairs]
+        if any(value is None for value in general):
+            return 0
+        values = iter(general)
+        machine.state = now.map(lambda _, values=values: next(values))  # type: ignore[misc]
+        expected = machine.state.map(lambda value, u=u: at(value, u, 1, keep=True))  # type: ignore[misc]
+        machine.inductions += 1
+        try:
+            for j in range(period):
+                iteration(add(k + j, Lin(0, ((u, period),))))
+        except SplitError as split:
+            if split.atom != u:
+                raise
+            high = min(split.high, high - 1)
+            if exits is not None:
+                del exits[recorded:]
+            continue
+        except AbortError:
+            return 0
+        finally:
+            machine.inductions -= 1
+            machine.facts = facts
+        reached = machine.state.copy()
+        if reached.shape() != expected.shape() or reached.values() != expected.values():
+            return 0
+        machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, keep=False))  # type: ignore[misc]
+        machine.state.versions = {array: machine.next_version() for array in reached.versions}
+        machine.skipped += (high + 1) * period
+        return (high + 1) * period
+    machine.examined = examined
+    return 0

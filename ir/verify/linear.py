@@ -1,0 +1,176 @@
+"""Values of the symbolic machine: integers, or linear forms over atoms.
+
+An atom stands for an integer that the machine does not know: an element of an input array, the
+floor of a division, a product, a minimum or maximum, or the variable of an induction. Each has an
+interval and, where it was made from other values, linear facts that tie it to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from math import gcd
+from typing import NamedTuple
+
+
+class Lin(NamedTuple):
+    """`const` + the sum of `coefficient` * atom, sorted by atom; never without a term."""
+
+    const: int
+    terms: tuple[tuple[int, int], ...]
+
+
+Value = int | Lin
+
+
+def add(a: Value, b: Value) -> Value:
+    if type(a) is int:
+        return a + b if type(b) is int else Lin(a + b.const, b.terms)  # type: ignore[union-attr]
+    if type(b) is int:
+        return Lin(a.const + b, a.terms)  # type: ignore[union-attr]
+    total = dict(a.terms)  # type: ignore[union-attr]
+    for atom, coefficient in b.terms:  # type: ignore[union-attr]
+        total[atom] = total.get(atom, 0) + coefficient
+    return make(a.const + b.const, total)  # type: ignore[union-attr]
+
+
+def make(const: int, terms: dict[int, int]) -> Value:
+    kept = tuple(sorted((atom, coefficient) for atom, coefficient in terms.items() if coefficient))
+    return Lin(const, kept) if kept else const
+
+
+def scale(a: Value, by: int) -> Value:
+    if type(a) is int:
+        return a * by
+    assert isinstance(a, Lin)
+    return Lin(a.const * by, tuple((atom, c * by) for atom, c in a.terms)) if by else 0
+
+
+def sub(a: Value, b: Value) -> Value:
+    return add(a, scale(b, -1))
+
+
+def coefficient_gcd(lin: Lin) -> int:
+    return gcd(*(c for _, c in lin.terms))
+
+
+class Atoms:
+    """The atoms of one proof, numbered from 0; the same definition always gives the same atom."""
+
+    def __init__(self) -> None:
+        self.low: list[int] = []
+        self.high: list[int] = []
+        self.labels: list[str] = []
+        self.facts: list[list[Lin]] = []
+        """Per atom, the values of its definition and of others made from it that are never negative."""
+        self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
+        """Per minimum or maximum, the operation and its terms."""
+        self.inductions: set[int] = set()
+        self._known: dict[Hashable, int] = {}
+
+    def atom(self, key: Hashable, low: int, high: int, label: str) -> int:
+        return self._atom(key, low, high, label)[0]
+
+    def _atom(self, key: Hashable, low: int, high: int, label: str) -> tuple[int, bool]:
+        """The atom, and whether it is new."""
+        if (known := self._known.get(key)) is not None:
+            return known, False
+        self._known[key] = self._new(low, high, label)
+        return self._known[key], True
+
+    def _define(self, *facts: Value) -> None:
+        for fact in facts:
+            if isinstance(fact, Lin):
+                for atom, _ in fact.terms:
+                    self.facts[atom].append(fact)
+
+    def induction(self, high: int) -> int:
+        """A fresh atom that stands for every number of skipped periods from 0 to `high`."""
+        atom = self._new(0, high, "u")
+        self.inductions.add(atom)
+        return atom
+
+    def _new(self, low: int, high: int, label: str) -> int:
+        self.low.append(low)
+        self.high.append(high)
+        self.labels.append(label)
+        self.facts.append([])
+        self.choices.append(None)
+        return len(self.low) - 1
+
+    def interval(self, value: Value) -> tuple[int, int]:
+        if type(value) is int:
+            return value, value
+        assert isinstance(value, Lin)
+        low = high = value.const
+        for atom, c in value.terms:
+            a, b = self.low[atom] * c, self.high[atom] * c
+            low, high = (low + a, high + b) if c > 0 else (low + b, high + a)
+        return low, high
+
+    def floordiv(self, value: Value, by: int) -> Value:
+        if type(value) is int:
+            return value // by
+        assert isinstance(value, Lin)
+        whole = make(value.const // by, {atom: c // by for atom, c in value.terms if c % by == 0})
+        rest = make(value.const % by, {atom: c for atom, c in value.terms if c % by})
+        if isinstance(rest, Lin) and (common := gcd(coefficient_gcd(rest), by)) > 1:
+            rest = Lin(rest.const // common, tuple((atom, c // common) for atom, c in rest.terms))
+            return add(whole, self.floordiv(rest, by // common))
+        low, high = self.interval(rest)
+        if low // by == high // by:
+            return add(whole, low // by)
+        atom, new = self._atom(("//", rest, by), low // by, high // by, f"({self.text(rest)})//{by}")
+        itself = Lin(0, ((atom, 1),))
+        if new:
+            self._define(sub(rest, scale(itself, by)), sub(add(scale(itself, by), by - 1), rest))
+        return add(whole, itself)
+
+    def mod(self, value: Value, by: int) -> Value:
+        return sub(value, scale(self.floordiv(value, by), by))
+
+    def mul(self, x: Value, y: Value) -> Value:
+        if type(x) is int:
+            return scale(y, x)
+        if type(y) is int:
+            return scale(x, y)
+        x, y = sorted((x, y))  # type: ignore[type-var]
+        (a, b), (c, d) = self.interval(x), self.interval(y)
+        corners = (a * c, a * d, b * c, b * d)
+        label = f"({self.text(x)})*({self.text(y)})"
+        atom, new = self._atom(("*", x, y), min(corners), max(corners), label)
+        itself = Lin(0, ((atom, 1),))
+        if new:
+            # (x-a)(y-c) >= 0, (b-x)(d-y) >= 0, (x-a)(d-y) >= 0, (b-x)(y-c) >= 0, with x*y replaced by the atom.
+            self._define(
+                add(sub(sub(itself, scale(y, a)), scale(x, c)), a * c),
+                add(sub(sub(itself, scale(y, b)), scale(x, d)), b * d),
+                sub(add(scale(x, d), scale(y, a)), add(itself, a * d)),
+                sub(add(scale(y, b), scale(x, c)), add(itself, b * c)),
+            )
+        return itself
+
+    def choice(self, op: str, terms: tuple[Value, ...]) -> Value:
+        """`min` or `max` of values of which none is known to be the one."""
+        ordered = tuple(sorted(set(terms), key=lambda value: (0, value, ()) if type(value) is int else (1, *value)))
+        if len(ordered) == 1:
+            return ordered[0]
+        pick = min if op == "min" else max
+        intervals = [self.interval(value) for value in ordered]
+        low, high = pick(low for low, _ in intervals), pick(high for _, high in intervals)
+        label = f"{op}({', '.join(self.text(value) for value in ordered)})"
+        atom, new = self._atom((op, ordered), low, high, label)
+        itself = Lin(0, ((atom, 1),))
+        sign = 1 if op == "max" else -1
+        if new:
+            self._define(*(scale(sub(itself, term), sign) for term in ordered))
+            self.choices[atom] = (op, ordered)
+        return itself
+
+    def text(self, value: Value) -> str:
+        if type(value) is int:
+            return str(value)
+        assert isinstance(value, Lin)
+        parts = [self.labels[atom] if c == 1 else f"{c}*{self.labels[atom]}" for atom, c in value.terms]
+        if value.const:
+            parts.append(str(value.const))
+        return " + ".join(parts).replace("+ -", "- ")

@@ -1,0 +1,226 @@
+"""Conditions, and what follows from them: the small prover behind every check.
+
+A condition is `value >= 0`, `value == 0` or `value != 0` for a linear form. Facts are a tuple of
+conditions that hold. `proves(v, facts)` shows v >= 0 by bounding every atom with its interval, and,
+where that is too weak, by subtracting a positive multiple of a fact (v = v' + m*fact, so v' >= 0 is
+enough), dividing by common factors as integers allow, and splitting a `max` into its terms. It
+answers True only with such a derivation; False means "not shown", never "false".
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import Literal, NamedTuple
+
+from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, make, scale, sub
+
+_DEPTH = 6
+_BUDGET = 400
+
+
+class Condition(NamedTuple):
+    kind: Literal[">=", "==", "!=", "?"]
+    """`?` is a condition that nothing proves and nothing contradicts."""
+    value: Lin | int
+
+
+MAYBE = Condition("?", 0)
+Facts = tuple[Condition, ...]
+
+
+class SplitError(Exception):
+    """A decision changes within the range of an induction variable: it is uniform up to `high`."""
+
+    def __init__(self, atom: int, high: int) -> None:
+        self.atom, self.high = atom, high
+
+
+class AbortError(Exception):
+    """An induction cannot be carried through; the iterations are executed one by one instead."""
+
+
+class Logic:
+    def __init__(self, atoms: Atoms) -> None:
+        self.atoms = atoms
+        self._proved: dict[tuple[Value, Facts], bool] = {}
+        self._lins: dict[Facts, tuple[Lin, ...]] = {}
+        self._budget = 0
+
+    def compare(self, op: str, left: Value, right: Value) -> Condition | bool:
+        """The condition in its normal form, or its truth where no fact is needed."""
+        match op:
+            case "<":
+                return self.normal(">=", add(sub(right, left), -1))
+            case "<=":
+                return self.normal(">=", sub(right, left))
+            case ">":
+                return self.normal(">=", add(sub(left, right), -1))
+            case ">=":
+                return self.normal(">=", sub(left, right))
+            case _:
+                return self.normal(op, sub(left, right))
+
+    def normal(self, kind: str, value: Value) -> Condition | bool:
+        low, high = self.atoms.interval(value)
+        if kind == ">=":
+            if low >= 0:
+                return True
+            if high < 0:
+                return False
+            return Condition(">=", _tight(value))
+        if low > 0 or high < 0:
+            return kind == "!="
+        if type(value) is int:
+            return kind == "=="
+        assert isinstance(value, Lin)
+        common = coefficient_gcd(value)
+        if value.const % common:
+            return kind == "!="
+        if low == 0:
+            return self.normal(">=", scale(value, -1) if kind == "==" else add(value, -1))
+        if high == 0:
+            return self.normal(">=", value if kind == "==" else add(scale(value, -1), -1))
+        sign = 1 if value.terms[0][1] > 0 else -1
+        divided = Lin(value.const // common * sign, tuple((atom, c // common * sign) for atom, c in value.terms))
+        return Condition("==" if kind == "==" else "!=", divided)
+
+    def negation(self, condition: Condition) -> Condition | bool:
+        match condition.kind:
+            case ">=":
+                return self.normal(">=", add(scale(condition.value, -1), -1))
+            case "==":
+                return self.normal("!=", condition.value)
+            case "!=":
+                return self.normal("==", condition.value)
+            case _:
+                return MAYBE
+
+    def implied(self, condition: Condition, facts: Facts) -> bool:
+        kind, value = condition
+        if kind == "?":
+            return False
+        if condition in facts:
+            return True
+        if kind == ">=":
+            return self.proves(value, facts)
+        if kind == "==":
+            return self.proves(value, facts) and self.proves(scale(value, -1), facts)
+        return self.proves(add(value, -1), facts) or self.proves(add(scale(value, -1), -1), facts)
+
+    def contradicted(self, condition: Condition, facts: Facts) -> bool:
+        if condition.kind == "?":
+            return False
+        negated = self.negation(condition)
+        return negated if isinstance(negated, bool) else self.implied(negated, facts)
+
+    def excluded(self, guard: Facts, facts: Facts) -> bool:
+        """Whether the guard cannot hold together with the facts."""
+        if not facts or not guard:
+            return False
+        return any(self.contradicted(condition, facts) for condition in guard)
+
+    def decide(self, condition: Condition, facts: Facts) -> bool | None:
+        """True or False where the facts decide it. `SplitError` if only an induction variable leaves it open."""
+        if self.implied(condition, facts):
+            return True
+        if self.contradicted(condition, facts):
+            return False
+        self._split(condition)
+        return None
+
+    def _split(self, condition: Condition) -> None:
+        value = condition.value
+        if type(value) is int or not all(atom in self.atoms.inductions for atom, _ in value.terms):  # type: ignore[union-attr]
+            return
+        assert isinstance(value, Lin)
+        if len(value.terms) > 1:
+            raise AbortError
+        ((atom, c),) = value.terms
+        at_zero = value.const
+        if condition.kind == ">=":
+            # c*u + const changes its sign once: the last u on the same side as u = 0.
+            high = at_zero // -c if at_zero >= 0 else -(at_zero // c) - 1
+        else:
+            meets = -at_zero // c if at_zero % c == 0 else self.atoms.high[atom] + 1
+            high = meets - 1 if meets > 0 else 0
+        raise SplitError(atom, high)
+
+    def pick(self, op: str, left: Value, right: Value, facts: Facts) -> Value:
+        """`min` or `max` of two values."""
+        if type(left) is int and type(right) is int:
+            return min(left, right) if op == "min" else max(left, right)
+        less = self.compare("<=", left, right)
+        if isinstance(less, Condition):
+            decided = self.decide(less, facts)
+            if decided is None:
+                return self.atoms.choice(op, (*self._terms(op, left), *self._terms(op, right)))
+            less = decided
+        return left if less == (op == "min") else right
+
+    def _terms(self, op: str, value: Value) -> tuple[Value, ...]:
+        if isinstance(value, Lin) and value.const == 0 and len(value.terms) == 1 and value.terms[0][1] == 1:
+            choice = self.atoms.choices[value.terms[0][0]]
+            if choice is not None and choice[0] == op:
+                return choice[1]
+        return (value,)
+
+    def proves(self, value: Value, facts: Facts) -> bool:
+        """Whether `value` >= 0 is shown."""
+        if type(value) is int:
+            return value >= 0
+        low, high = self.atoms.interval(value)
+        if low >= 0 or high < 0:
+            return low >= 0
+        key = (value, facts)
+        if (known := self._proved.get(key)) is None:
+            self._budget = _BUDGET
+            known = self._proved[key] = self._search(value, self._linear(facts), _DEPTH, set())
+        return known
+
+    def _linear(self, facts: Facts) -> tuple[Lin, ...]:
+        if (lins := self._lins.get(facts)) is None:
+            found: list[Lin] = []
+            for kind, value in facts:
+                if isinstance(value, Lin) and kind in (">=", "=="):
+                    found.append(value)
+                    if kind == "==":
+                        found.append(Lin(-value.const, tuple((atom, -c) for atom, c in value.terms)))
+            lins = self._lins[facts] = tuple(found)
+        return lins
+
+    def _search(self, value: Value, facts: tuple[Lin, ...], depth: int, seen: set[Value]) -> bool:
+        if isinstance(value, Lin):
+            value = _weakest(value)
+        if self.atoms.interval(value)[0] >= 0:
+            return True
+        self._budget -= 1
+        if not isinstance(value, Lin) or depth == 0 or self._budget < 0 or value in seen:
+            return False
+        seen.add(value)
+        for atom, c in value.terms:
+            for fact in (*facts, *self.atoms.facts[atom]):
+                f = next((f for other, f in fact.terms if other == atom), 0)
+                if f * c > 0:
+                    common = gcd(f, c)
+                    rest = sub(scale(value, abs(f) // common), scale(fact, abs(c) // common))
+                    if self._search(rest, facts, depth - 1, seen):
+                        return True
+            choice = self.atoms.choices[atom]
+            if choice is not None and (c < 0) == (choice[0] == "max"):
+                others = make(value.const, {other: k for other, k in value.terms if other != atom})
+                if all(self._search(add(others, scale(term, c)), facts, depth - 1, seen) for term in choice[1]):
+                    return True
+        return False
+
+
+def _tight(value: Value) -> Lin:
+    """`value >= 0` with coprime coefficients."""
+    assert isinstance(value, Lin)
+    common = coefficient_gcd(value)
+    return Lin(value.const // common, tuple((atom, c // common) for atom, c in value.terms))
+
+
+def _weakest(value: Lin) -> Lin:
+    """The largest form that is >= 0 exactly when `value` is: the other terms only move in steps of their gcd."""
+    common = coefficient_gcd(value)
+    return Lin(value.const // common * common + common - 1, value.terms)

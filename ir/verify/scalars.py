@@ -1,0 +1,133 @@
+"""Scalars in SMEM: what an element is known to be, and that a set stays inside the declared range."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from schedc.ir.program import Scalars
+from schedc.ir.verify.linear import Lin, Value, add, scale, sub
+from schedc.ir.verify.logic import Facts
+
+if TYPE_CHECKING:
+    from schedc.ir.verify.machine import Machine
+
+_MOST_LAYERS = 8
+
+
+def read(machine: Machine, array: str, index: Value) -> Value:
+    declared = machine.scalars[array]
+    if not _in_array(machine, declared, index):
+        return declared.low
+    if type(index) is int:
+        return _element(machine, declared, index)
+    elements = range(declared.length)
+    if declared.role == "local" or any((array, i) in machine.state.scalars for i in elements):
+        low, high = machine.atoms.interval(index)
+        for i in range(max(low, 0), min(high + 1, declared.length)):
+            _element(machine, declared, i)
+    version = machine.state.versions.get(array, 0)
+    return _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
+
+
+def _element(machine: Machine, declared: Scalars, index: int) -> Value:
+    array = declared.name
+    layers = machine.state.scalars.get((array, index), ())
+    possible: list[tuple[Value, Facts]] = []
+    for value, guard in reversed(layers):
+        if all(machine.logic.implied(condition, machine.facts) for condition in guard):
+            if not possible:
+                return value
+            possible.append((value, ()))
+            break
+        if not machine.logic.excluded(guard, machine.facts):
+            possible.append((value, guard))
+    else:
+        if declared.role == "local":
+            machine.refuse(
+                "read-before-write",
+                f"{machine.place()} reads scalar {array}[{index}], which is not set"
+                + (" under every guard" if layers else ""),
+                f"set {array}[{index}] before, under the same guard",
+                storage=array,
+                key=(array, index),
+            )
+            return _atom(machine, declared, ("unset", array, index), f"{array}[{index}]")
+        if not possible:
+            return _atom(machine, declared, ("input", array, index), f"{array}[{index}]")
+    return _atom(machine, declared, ("one of", array, index, tuple(possible)), f"{array}[{index}]")
+
+
+def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:
+    if declared.low == declared.high:
+        return declared.low
+    return Lin(0, ((machine.atoms.atom(key, declared.low, declared.high, label), 1),))
+
+
+def write(machine: Machine, array: str, index: Value, value: Value) -> None:
+    declared = machine.scalars[array]
+    logic, facts = machine.logic, machine.facts
+    if not (logic.proves(add(value, -declared.low), facts) and logic.proves(sub(declared.high, value), facts)):
+        low, high = machine.atoms.interval(value)
+        machine.refuse(
+            "scalar-range",
+            f"{machine.place()} sets {array}[{machine.atoms.text(index)}] to {machine.atoms.text(value)}, which may be "
+            f"{low}..{high}, outside its range {declared.low}..{declared.high}",
+            f"declare {array} in {min(low, declared.low)}..{max(high, declared.high)}",
+            storage=array,
+        )
+        value = declared.low
+    if not _in_array(machine, declared, index):
+        return
+    machine.state.versions[array] = machine.next_version()
+    if type(index) is not int:
+        # Any element may have changed: each keeps its range and nothing else.
+        for i in range(declared.length):
+            key = ("written", array, i, machine.state.versions[array])
+            _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
+        return
+    _push(machine, (array, index), value, facts)
+
+
+def _push(machine: Machine, element: tuple[str, int], value: Value, facts: Facts) -> None:
+    layers = machine.state.scalars.get(element, ())
+    if not facts:
+        machine.state.scalars[element] = ((value, ()),)
+        return
+    if layers and layers[-1][0] == value and all(c in facts for c in layers[-1][1]):
+        return
+    logic = machine.logic
+    kept = tuple(layer for layer in layers if not all(logic.implied(c, layer[1]) for c in facts))
+    machine.state.scalars[element] = (*kept, (value, facts))[-_MOST_LAYERS:] if len(kept) < _MOST_LAYERS else (
+        (_opaque(machine, element), ()), (value, facts),
+    )  # fmt: skip
+
+
+def _opaque(machine: Machine, element: tuple[str, int]) -> Value:
+    declared = machine.scalars[element[0]]
+    key = ("forgotten", *element, machine.next_version())
+    return _atom(machine, declared, key, f"{element[0]}[{element[1]}]")
+
+
+def join(machine: Machine, element: tuple[str, int], values: tuple) -> tuple[tuple[Value, Facts], ...]:
+    """The layers after paths that end with different ones: any value of the declared range."""
+    declared = machine.scalars[element[0]]
+    return ((_atom(machine, declared, ("joined", *element, values), f"{element[0]}[{element[1]}]"), ()),)
+
+
+def _in_array(machine: Machine, declared: Scalars, index: Value) -> bool:
+    last = declared.length - 1
+    if type(index) is int:
+        inside = 0 <= index <= last
+    else:
+        inside = machine.logic.proves(index, machine.facts) and machine.logic.proves(
+            add(scale(index, -1), last), machine.facts
+        )
+    if not inside:
+        machine.refuse(
+            "out-of-range",
+            f"{machine.place()} uses {declared.name}[{machine.atoms.text(index)}], which has elements 0..{last}",
+            f"keep the index of {declared.name} within 0..{last}",
+            storage=declared.name,
+            key=declared.name,
+        )
+    return inside

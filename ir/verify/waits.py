@@ -1,0 +1,256 @@
+"""Semaphores: which transfers a wait forces to completion, and that every wait is satisfied.
+
+A wait for n rows blocks until n rows beyond those already taken have arrived. It forces every
+outstanding transfer of its semaphore exactly if n is all that is left; any less says nothing about
+any one transfer. Transfers under a guard are outstanding only where it holds, so a wait is decided
+per case of the conditions that its own facts leave open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from schedc.ir.verify.hazards import written
+from schedc.ir.verify.logic import Condition, Facts
+from schedc.ir.verify.state import Element, Raised, Taken, Transfer
+
+if TYPE_CHECKING:
+    from schedc.ir.verify.machine import Machine
+
+_MOST_SPLITS = 5
+
+
+def wait(machine: Machine, element: Element, rows: int) -> None:
+    _wait_case(machine, element, rows, machine.facts, _MOST_SPLITS)
+
+
+def _wait_case(machine: Machine, element: Element, rows: int, facts: Facts, splits: int) -> None:
+    transfers: list[Transfer] = []
+    taken: list[Taken] = []
+    outstanding = [t for t in machine.state.transfers if t.semaphore == element]
+    for entry in (*outstanding, *machine.state.taken.get(element, ())):
+        present = _holds(machine, entry.guard, facts)
+        if isinstance(present, Condition):
+            if splits == 0:
+                _refuse_undecided(machine, element, outstanding)
+                return
+            for condition in (present, machine.logic.negation(present)):
+                if isinstance(condition, Condition):
+                    _wait_case(machine, element, rows, (*facts, condition), splits - 1)
+            return
+        if present:
+            if isinstance(entry, Transfer):
+                transfers.append(entry)
+            else:
+                taken.append(entry)
+    left = sum(t.rows for t in transfers) - sum(t.rows for t in taken)
+    if rows > left:
+        _refuse_unsatisfied(machine, element, rows, left, facts, outstanding)
+    elif rows < left:
+        entry = Taken(machine.index(), machine.now(), rows, facts)
+        machine.state.taken.setdefault(element, []).append(entry)
+    else:
+        for transfer in transfers:
+            _complete(machine, transfer, facts)
+        for entry in taken:
+            entries = machine.state.taken[element]
+            at = entries.index(entry)
+            rest = [replace(entry, guard=guard) for guard in _remainders(machine, entry.guard, facts)]
+            entries[at : at + 1] = rest
+
+
+def _holds(machine: Machine, guard: Facts, facts: Facts) -> bool | Condition:
+    """Whether the guard holds under the facts, or the first of its conditions that they leave open."""
+    undecided: Condition | None = None
+    logic = machine.logic
+    for condition in guard:
+        if logic.implied(condition, facts):
+            continue
+        if logic.contradicted(condition, facts):
+            return False
+        undecided = undecided or condition
+    return True if undecided is None else undecided
+
+
+def _complete(machine: Machine, transfer: Transfer, facts: Facts) -> None:
+    in_flight = machine.state.transfers
+    at = next(i for i, other in enumerate(in_flight) if other is transfer)
+    in_flight[at : at + 1] = [
+        replace(transfer, guard=guard, skipped_by=machine.index())
+        for guard in _remainders(machine, transfer.guard, facts)
+    ]
+    stricter = tuple(c for c in facts if not machine.logic.implied(c, transfer.guard))
+    written(machine, transfer.target, (*transfer.guard, *stricter), transfer.op)
+
+
+def _remainders(machine: Machine, guard: Facts, facts: Facts) -> list[Facts]:
+    """The guards under which something with `guard` exists although the facts do not all hold."""
+    logic = machine.logic
+    found: list[Facts] = []
+    for condition in facts:
+        if logic.implied(condition, guard):
+            continue
+        negated = logic.negation(condition)
+        if isinstance(negated, Condition) and not logic.contradicted(negated, guard):
+            found.append((*guard, negated))
+        guard = (*guard, condition)
+    return found
+
+
+def _refuse_unsatisfied(
+    machine: Machine, element: Element, rows: int, left: int, facts: Facts, outstanding: list[Transfer]
+) -> None:
+    semaphore = machine.semaphore_text(element)
+    extra = facts[len(machine.facts) :]
+    if extra and outstanding:
+        other = machine.place_of(outstanding[0].op, outstanding[0].counters)
+        machine.refuse(
+            "guard-mismatch",
+            f"{machine.place()} waits for {rows} rows of {semaphore}, but when {machine.guard_text(extra)} only {left} "
+            f"are outstanding; {other} starts its transfer only when {machine.guard_text(outstanding[0].guard)}",
+            "put the start and the wait under the same condition",
+            other,
+            storage=outstanding[0].target.storage,
+            key=element[0],
+        )
+        return
+    last = machine.last_start.get(element)
+    start = machine.place_of(*last) if last is not None else machine.any_start(element[0])
+    storage = machine.target_of(start)
+    because = ""
+    if start is not None:
+        verb = "the last transfer on it was started by" if last is not None else "transfers on it are started by"
+        because = f"; {verb} {start} into {storage}"
+    machine.refuse(
+        "wait-never-satisfied",
+        f"{machine.place()} waits for {rows} rows of {semaphore}, of which {left} are outstanding: it hangs{because}",
+        f"start a transfer of {rows - left} rows that signals {semaphore} before line {machine.line()}, "
+        "or remove the wait",
+        start,
+        storage=storage,
+        key=element[0],
+    )
+    # Go on as if the wait had taken what there is, so that one fault is reported once.
+    for transfer in outstanding:
+        if _holds(machine, transfer.guard, facts) is True:
+            _complete(machine, transfer, facts)
+    machine.state.taken.pop(element, None)
+
+
+def _refuse_undecided(machine: Machine, element: Element, outstanding: list[Transfer]) -> None:
+    other = machine.place_of(outstanding[0].op, outstanding[0].counters)
+    semaphore = machine.semaphore_text(element)
+    machine.refuse(
+        "guard-mismatch",
+        f"{machine.place()} waits on {semaphore}, where {len(outstanding)} transfers are outstanding under conditions "
+        f"that it does not decide, such as that of {other}: {machine.guard_text(outstanding[0].guard)}",
+        f"give each condition an element of {element[0]} of its own",
+        other,
+        storage=outstanding[0].target.storage,
+        key=element[0],
+    )
+
+
+def signal(machine: Machine, element: Element, amount: int) -> None:
+    _raise(machine, element, amount, machine.facts)
+
+
+def take(machine: Machine, element: Element, amount: int) -> None:
+    """An await: the signals before it, in every case of their guards, add up to at least `amount`."""
+    _await_case(machine, element, amount, machine.facts, _MOST_SPLITS)
+    _raise(machine, element, -amount, machine.facts)
+
+
+def _await_case(machine: Machine, element: Element, amount: int, facts: Facts, splits: int) -> None:
+    total = 0
+    for entry in machine.state.raised.get(element, ()):
+        present = _holds(machine, entry.guard, facts)
+        if isinstance(present, Condition) and splits:
+            for condition in (present, machine.logic.negation(present)):
+                if isinstance(condition, Condition):
+                    _await_case(machine, element, amount, (*facts, condition), splits - 1)
+            return
+        # An undecided signal counts as absent, an undecided await as present.
+        if present is True or (isinstance(present, Condition) and entry.amount < 0):
+            total += entry.amount
+    if total < amount:
+        semaphore = machine.semaphore_text(element)
+        other = machine.any_start(element[0])
+        extra = facts[len(machine.facts) :]
+        when = f" when {machine.guard_text(extra)}" if extra else ""
+        machine.refuse(
+            "wait-never-satisfied",
+            f"{machine.place()} takes {amount} from {semaphore}, which holds {total}{when}: it hangs"
+            + (f"; it is signalled by {other}" if other is not None else ""),
+            f"signal {semaphore} with {amount - total} before line {machine.line()}, or remove the await",
+            other,
+            key=element[0],
+        )
+        _raise(machine, element, amount - total, machine.facts)
+
+
+def _raise(machine: Machine, element: Element, amount: int, facts: Facts) -> None:
+    entries = machine.state.raised.setdefault(element, [])
+    for i, entry in enumerate(entries):
+        if set(entry.guard) == set(facts):
+            total = entry.amount + amount
+            entries[i : i + 1] = [replace(entry, amount=total)] if total else []
+            return
+    entries.append(Raised(machine.index(), machine.now(), amount, facts))
+
+
+def check_end(machine: Machine) -> None:
+    """When the program ends every transfer was awaited and every semaphore is zero."""
+    for transfer in machine.state.transfers:
+        place = machine.place_of(transfer.op, transfer.counters)
+        semaphore = machine.semaphore_text(transfer.semaphore)
+        taken = machine.state.taken.get(transfer.semaphore)
+        other = machine.place_of(transfer.skipped_by, ()) if transfer.skipped_by is not None else None
+        if other is not None:
+            machine.refuse(
+                "guard-mismatch",
+                f"{place} starts a transfer into {transfer.target.storage} that {other} does not await when "
+                f"{machine.guard_text(transfer.guard)}",
+                "put the start and the wait under the same condition",
+                other,
+                storage=transfer.target.storage,
+                key=transfer.op,
+                at=place,
+            )
+        elif taken:
+            outstanding = sum(t.rows for t in machine.state.transfers if t.semaphore == transfer.semaphore)
+            rest = outstanding - sum(t.rows for t in taken)
+            other = machine.place_of(taken[-1].op, taken[-1].counters)
+            machine.refuse(
+                "semaphore-left",
+                f"{rest} rows are left on {semaphore} when the program ends: {place} into {transfer.target.storage} "
+                f"is only partly awaited, last by {other}",
+                f"wait for {rest} more rows of {semaphore}",
+                other,
+                storage=transfer.target.storage,
+                key=transfer.semaphore[0],
+                at=place,
+            )
+        else:
+            wait_place = machine.any_wait(transfer.semaphore[0])
+            machine.refuse(
+                "transfer-never-awaited",
+                f"{place} starts a transfer of {transfer.rows} rows into {transfer.target.storage} that is never "
+                "awaited" + (f"; {semaphore} is awaited by {wait_place}" if wait_place is not None else ""),
+                f"wait for {transfer.rows} rows of {semaphore} before the program ends",
+                wait_place,
+                storage=transfer.target.storage,
+                key=transfer.op,
+                at=place,
+            )
+    for element, entries in machine.state.raised.items():
+        for entry in entries:
+            place = machine.place_of(entry.op, entry.counters)
+            machine.refuse(
+                "semaphore-left",
+                f"{machine.semaphore_text(element)} holds {entry.amount} when the program ends, signalled by {place}",
+                f"await {entry.amount} more",
+                key=element[0],
+                at=place,
+            )
