@@ -151,7 +151,7 @@ class Atoms:
 
     def choice(self, op: str, terms: tuple[Value, ...]) -> Value:
         """`min` or `max` of values of which none is known to be the one."""
-        ordered = tuple(sorted(set(terms), key=lambda value: (0, value, ()) if type(value) is int else (1, *value)))
+        ordered = tuple(sorted(set(terms), key=_order))
         if len(ordered) == 1:
             return ordered[0]
         pick = min if op == "min" else max
@@ -174,3 +174,7 @@ class Atoms:
         if value.const:
             parts.append(str(value.const))
         return " + ".join(parts).replace("+ -", "- ")
+
+
+def _order(value: Value) -> tuple[int, int, tuple[tuple[int, int], ...]]:
+    return (1, value.const, value.terms) if isinstance(value, Lin) else (0, value, ())
