@@ -1,0 +1,29 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from schedc.spec.load import load_spec
+from schedc.spec.model import ModelSpec
+from schedc.weights.fetch import fetch_weights
+from schedc.weights.open import open_weights
+from schedc.weights.source import WeightSource
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> ModelSpec:
+    return load_spec("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def smollm2_weights(smollm2: ModelSpec) -> WeightSource:
+    return open_weights(fetch_weights("smollm2-135m"), smollm2)
+
+
+@pytest.fixture(scope="session")
+def smollm2_prompts() -> list[dict]:
+    """Prompts with the tokens and logits that other implementations give (its README says which)."""
+    return json.loads((Path(__file__).parent / "smollm2_reference.json").read_text())["prompts"]

@@ -1,0 +1,89 @@
+"""Small specs with the features of dense decoders."""
+
+from typing import Any
+
+from schedc.spec.model import ModelSpec
+
+RMS = {"kind": "rms", "eps": 1e-5}
+LAYER = {"kind": "layer", "eps": 1e-5, "bias": True}
+
+
+def small_spec(
+    mixer: dict[str, Any] | None = None,
+    feed_forward: dict[str, Any] | None = None,
+    block: dict[str, Any] | None = None,
+    layers: list[dict[str, Any]] | None = None,
+    **model: Any,
+) -> ModelSpec:
+    """Three equal layers, 24 wide, of 4 heads over 2 kv heads of 8; the arguments change or add keys."""
+    default = {
+        "mixer": {"kind": "gqa", "heads": 4, "kv_heads": 2, "head_dim": 8, "rope": {"theta": 100.0}} | (mixer or {}),
+        "feed_forward": {"kind": "dense", "width": 40, "gated": True, "activation": "silu"} | (feed_forward or {}),
+        "norm": RMS,
+    } | (block or {})
+    return ModelSpec.model_validate(
+        {
+            "name": "small",
+            "hidden": 24,
+            "vocab": 50,
+            "max_position": 64,
+            "embedding": {"tied": True},
+            "layers": layers or [{"repeat": 3, "pattern": [default]}],
+            "final_norm": default["norm"],
+        }
+        | model
+    )
+
+
+def two_runs() -> ModelSpec:
+    """A run of one layer, then two trips of a pattern of two different layers."""
+    first = small_spec().model_dump(mode="json")["layers"][0]["pattern"][0]
+    local = small_spec(mixer={"window": 3, "heads": 6, "kv_heads": 3}).model_dump(mode="json")["layers"][0]["pattern"][
+        0
+    ]
+    return small_spec(layers=[{"repeat": 1, "pattern": [local]}, {"repeat": 2, "pattern": [local, first]}])
+
+
+YARN = {"kind": "yarn", "factor": 4.0, "original_max_position": 16}
+LLAMA3 = {
+    "kind": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position": 16,
+}
+
+FEATURES: dict[str, ModelSpec] = {
+    "plain": small_spec(),
+    "two runs": two_runs(),
+    "no rope": small_spec(mixer={"rope": None}),
+    "adjacent pairs": small_spec(mixer={"rope": {"theta": 100.0, "pairs": "adjacent"}}),
+    "partial rotation": small_spec(mixer={"rope": {"theta": 100.0, "rotary_dim": 4}}),
+    "partial adjacent": small_spec(mixer={"rope": {"theta": 100.0, "rotary_dim": 6, "pairs": "adjacent"}}),
+    "linear scaling": small_spec(mixer={"rope": {"theta": 100.0, "scaling": {"kind": "linear", "factor": 2.0}}}),
+    "llama3 scaling": small_spec(mixer={"rope": {"theta": 100.0, "scaling": LLAMA3}}),
+    "yarn scaling": small_spec(mixer={"rope": {"theta": 100.0, "scaling": YARN}}),
+    "qk-norm": small_spec(mixer={"qk_norm": RMS | {"unit_offset": True}}),
+    "qk layer norm": small_spec(mixer={"qk_norm": LAYER}),
+    "attention biases": small_spec(mixer={"bias": {"q": True, "k": True, "v": True, "o": True}}),
+    "window": small_spec(mixer={"window": 4}),
+    "soft cap": small_spec(mixer={"soft_cap": 0.5}),
+    "score scale": small_spec(mixer={"scale": 1.0}),
+    "multi-query": small_spec(mixer={"kv_heads": 1}),
+    "multi-head": small_spec(mixer={"kv_heads": 4}),
+    "wide heads": small_spec(mixer={"head_dim": 80}),
+    "layer norm": small_spec(block={"norm": LAYER}),
+    "unit offset": small_spec(block={"norm": RMS | {"unit_offset": True}}),
+    "post norm": small_spec(block={"placement": "post"}),
+    "sandwich norm": small_spec(block={"placement": "sandwich"}),
+    "untied head": small_spec(embedding={"tied": False}, head={"bias": True}),
+    "multipliers": small_spec(
+        embedding={"tied": True, "multiplier": 4.0}, head={"multiplier": 0.25}, residual={"multiplier": 0.5}
+    ),
+    "logit soft cap": small_spec(head={"soft_cap": 2.0}),
+    "feed-forward biases": small_spec(feed_forward={"bias": {"gate": True, "up": True, "down": True}}),
+    "plain feed-forward": small_spec(feed_forward={"gated": False, "activation": "gelu_tanh", "bias": {"up": True}}),
+    "gelu": small_spec(feed_forward={"activation": "gelu"}),
+    "relu": small_spec(feed_forward={"activation": "relu"}),
+    "relu2": small_spec(feed_forward={"gated": False, "activation": "relu2"}),
+}

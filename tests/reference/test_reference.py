@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from numpy_decoder import KERNEL, NumpyDecoder
+from small_specs import FEATURES, small_spec
+
+from schedc.reference.reference import Reference, join_rows
+from schedc.spec.model import ModelSpec
+from schedc.weights.head_order import for_kernel, kernel_keys
+from schedc.weights.random_weights import RandomWeights
+
+TOKENS = [3, 17, 42, 8, 8, 31, 0, 49, 12]
+
+
+@pytest.mark.parametrize("spec", FEATURES.values(), ids=FEATURES)
+def test_prefill_and_decode_agree_with_the_numpy_decoder(spec: ModelSpec) -> None:
+    source = RandomWeights(spec, seed=1)
+    expected = NumpyDecoder(spec, source).logits(TOKENS)
+    reference = Reference(spec, source)
+
+    logits, cache = reference.prefill(TOKENS[:5])
+    np.testing.assert_allclose(logits, expected[:5], atol=3e-5)
+    for position in range(5, len(TOKENS)):
+        logits, cache = reference.decode([TOKENS[position]], [position], cache)
+        np.testing.assert_allclose(logits[0], expected[position], atol=3e-5)
+
+
+def test_rows_at_different_positions_are_independent() -> None:
+    spec = FEATURES["two runs"]
+    reference = Reference(spec, RandomWeights(spec, seed=2))
+    prompts = [TOKENS[:1], TOKENS[:4], TOKENS]
+    alone = [reference.prefill(prompt) for prompt in prompts]
+    together = join_rows([cache for _, cache in alone], capacity=20)
+
+    logits, _ = reference.decode([7, 8, 9], [len(prompt) for prompt in prompts], together)
+
+    for row, prompt in enumerate(prompts):
+        expected, _ = reference.prefill([*prompt, 7 + row])
+        np.testing.assert_allclose(logits[row], expected[-1], atol=3e-5)
+
+
+def test_a_position_beyond_the_cache_is_refused() -> None:
+    spec = small_spec()
+    reference = Reference(spec, RandomWeights(spec, seed=2))
+    with pytest.raises(ValueError, match="position 16 is beyond the cache's 16 tokens"):
+        reference.decode([1], [16], reference.empty_cache(1, 16))
+
+
+@pytest.mark.parametrize("name", ["adjacent pairs", "partial adjacent"])
+def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
+    spec = FEATURES[name]
+    source = RandomWeights(spec, seed=3)
+    halves = ModelSpec.model_validate_json(spec.model_dump_json().replace('"adjacent"', '"half"'))
+
+    logits, cache = Reference(spec, source).prefill(TOKENS)
+    in_halves, halves_cache = Reference(halves, for_kernel(source, spec)).prefill(TOKENS)
+
+    np.testing.assert_allclose(in_halves, logits, atol=3e-5)
+    mixer = spec.layers[0].pattern[0].mixer
+    keys = kernel_keys(cache.layer(spec, 1)[0], mixer)
+    np.testing.assert_allclose(halves_cache.layer(spec, 1)[0], keys, atol=3e-5)
+
+
+def test_smollm2_says_what_other_implementations_say(smollm2, smollm2_weights, smollm2_prompts) -> None:
+    reference = Reference(smollm2, smollm2_weights)
+    for prompt in smollm2_prompts:
+        logits, cache = reference.prefill(prompt["ids_hf"], capacity=64)
+        for token, expected in prompt["numpy_first_top5"]:
+            assert logits[-1, token] == pytest.approx(expected, abs=2e-3)
+        assert np.argsort(-logits[-1])[:5].tolist() == [token for token, _ in prompt["numpy_first_top5"]]
+
+        tokens = [int(logits[-1].argmax())]
+        for position in range(len(prompt["ids_hf"]), len(prompt["ids_hf"]) + 15):
+            logits, cache = reference.decode([tokens[-1]], [position], cache)
+            tokens.append(int(logits[0].argmax()))
+        assert tokens == prompt["greedy_hf"]
+
+
+def test_smollm2_keeps_its_tokens_with_the_rounding_of_a_bf16_kernel(smollm2, smollm2_weights, smollm2_prompts) -> None:
+    reference, rounded = Reference(smollm2, smollm2_weights), NumpyDecoder(smollm2, smollm2_weights, KERNEL)
+    for prompt in smollm2_prompts:
+        tokens = prompt["ids_hf"] + prompt["greedy_hf"][:-1]
+        exact, _ = reference.prefill(tokens)
+        difference = np.abs(rounded.logits(tokens) - exact)
+        print(f"largest {difference.max():.3f}, mean {difference.mean():.4f}")
+        assert 0.05 < difference.max() < 0.8  # FACTS of this model: about 0.5
+        assert rounded.greedy(prompt["ids_hf"], 16) == prompt["greedy_hf"]
