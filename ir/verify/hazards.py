@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 
 def check_read(machine: Machine, access: Access) -> None:
     """No transfer in flight writes these rows, and they hold what was written for this storage."""
+    arriving = False
     for transfer in machine.state.transfers:
         if transfer.target.space == access.space and _touch(machine, transfer.target, access, transfer):
             _refuse(machine, "read-while-arriving", transfer, "reads", access, "writing", transfer.target)
-    _check_contents(machine, access)
+            arriving = True
+    if not arriving:
+        _check_contents(machine, access)
 
 
 def check_write(machine: Machine, access: Access) -> None:

@@ -2,7 +2,9 @@
 
 An atom stands for an integer that the machine does not know: an element of an input array, the
 floor of a division, a product, a minimum or maximum, or the variable of an induction. Each has an
-interval and, where it was made from other values, linear facts that tie it to them.
+interval and, where it was made from other values, linear facts that tie it to them. Each also has
+its value in a few hundred samples, worlds in which every input has some value of its range: what is
+false in a sample need not be tried to be proven.
 """
 
 from __future__ import annotations
@@ -10,6 +12,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from math import gcd
 from typing import NamedTuple
+
+import numpy as np
+
+_SAMPLES = 384
 
 
 class Lin(NamedTuple):
@@ -65,6 +71,10 @@ class Atoms:
         self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
         """Per minimum or maximum, the operation and its terms."""
         self.inductions: set[int] = set()
+        self.samples: list[np.ndarray] = []
+        """Per atom, int64[samples]."""
+        self._random = np.random.default_rng(0)
+        self._scale = self._random.random(_SAMPLES)
         self._known: dict[Hashable, int] = {}
 
     def atom(self, key: Hashable, low: int, high: int, label: str) -> int:
@@ -95,7 +105,25 @@ class Atoms:
         self.labels.append(label)
         self.facts.append([])
         self.choices.append(None)
+        self.samples.append(self._draw(low, high))
         return len(self.low) - 1
+
+    def _draw(self, low: int, high: int) -> np.ndarray:
+        """A third of the worlds scale all inputs alike, a third do at random, a third are extreme."""
+        kind = np.arange(_SAMPLES) % 3
+        unit = np.where(kind == 0, self._scale, self._random.random(_SAMPLES) * self._scale)
+        unit = np.where(kind == 2, self._random.integers(0, 2, _SAMPLES), unit)
+        return low + np.rint(unit * (high - low)).astype(np.int64)
+
+    def sample(self, value: Value) -> np.ndarray | int:
+        """The value in every sample."""
+        if type(value) is int:
+            return value
+        assert isinstance(value, Lin)
+        total: np.ndarray | int = value.const
+        for atom, c in value.terms:
+            total = total + self.samples[atom] * c
+        return total
 
     def interval(self, value: Value) -> tuple[int, int]:
         if type(value) is int:
@@ -122,6 +150,7 @@ class Atoms:
         atom, new = self._atom(("//", rest, by), low // by, high // by, f"({self.text(rest)})//{by}")
         itself = Lin(0, ((atom, 1),))
         if new:
+            self.samples[atom] = np.asarray(self.sample(rest)) // by
             self._define(sub(rest, scale(itself, by)), sub(add(scale(itself, by), by - 1), rest))
         return add(whole, itself)
 
@@ -140,6 +169,7 @@ class Atoms:
         atom, new = self._atom(("*", x, y), min(corners), max(corners), label)
         itself = Lin(0, ((atom, 1),))
         if new:
+            self.samples[atom] = np.asarray(self.sample(x)) * self.sample(y)
             # (x-a)(y-c) >= 0, (b-x)(d-y) >= 0, (x-a)(d-y) >= 0, (b-x)(y-c) >= 0, with x*y replaced by the atom.
             self._define(
                 add(sub(sub(itself, scale(y, a)), scale(x, c)), a * c),
@@ -162,6 +192,8 @@ class Atoms:
         itself = Lin(0, ((atom, 1),))
         sign = 1 if op == "max" else -1
         if new:
+            values = np.stack([np.broadcast_to(self.sample(term), _SAMPLES) for term in ordered])
+            self.samples[atom] = values.min(0) if op == "min" else values.max(0)
             self._define(*(scale(sub(itself, term), sign) for term in ordered))
             self.choices[atom] = (op, ordered)
         return itself

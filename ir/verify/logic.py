@@ -9,13 +9,15 @@ answers True only with such a derivation; False means "not shown", never "false"
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from math import gcd
 from typing import Literal, NamedTuple
 
+import numpy as np
 from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, make, scale, sub
 
-_DEPTH = 6
-_BUDGET = 400
+_STEPS = 60
+"""Goals that one search takes apart."""
 
 
 class Condition(NamedTuple):
@@ -44,7 +46,7 @@ class Logic:
         self.atoms = atoms
         self._proved: dict[tuple[Value, Facts], bool] = {}
         self._lins: dict[Facts, tuple[Lin, ...]] = {}
-        self._budget = 0
+        self._worlds: dict[Facts, np.ndarray] = {}
 
     def compare(self, op: str, left: Value, right: Value) -> Condition | bool:
         """The condition in its normal form, or its truth where no fact is needed."""
@@ -173,9 +175,19 @@ class Logic:
             return low >= 0
         key = (value, facts)
         if (known := self._proved.get(key)) is None:
-            self._budget = _BUDGET
-            known = self._proved[key] = self._search(value, self._linear(facts), _DEPTH, set())
+            self._proved[key] = False
+            known = self._proved[key] = self._search(value, facts)
         return known
+
+    def _refuted(self, value: Value, facts: Facts) -> bool:
+        """Whether some sample satisfies the facts and makes `value` negative."""
+        if (worlds := self._worlds.get(facts)) is None:
+            worlds = np.ones_like(self.atoms.samples[0], dtype=bool)
+            for kind, fact in facts:
+                sample = np.asarray(self.atoms.sample(fact))
+                worlds &= sample >= 0 if kind == ">=" else sample == 0 if kind == "==" else sample != 0
+            self._worlds[facts] = worlds
+        return bool((worlds & (np.asarray(self.atoms.sample(value)) < 0)).any())
 
     def _linear(self, facts: Facts) -> tuple[Lin, ...]:
         if (lins := self._lins.get(facts)) is None:
@@ -188,29 +200,50 @@ class Logic:
             lins = self._lins[facts] = tuple(found)
         return lins
 
-    def _search(self, value: Value, facts: tuple[Lin, ...], depth: int, seen: set[Value]) -> bool:
-        if isinstance(value, Lin):
-            value = _weakest(value)
-        if self.atoms.interval(value)[0] >= 0:
-            return True
-        self._budget -= 1
-        if not isinstance(value, Lin) or depth == 0 or self._budget < 0 or value in seen:
+    def _search(self, goal: Value, facts: Facts, splits: int = 1) -> bool:
+        """Best first: goals of few terms, then of few steps. Goals that some sample refutes are dropped."""
+        linear = self._linear(facts)
+        seen: set[Value] = set()
+        open_goals: list[tuple[int, int, Value]] = []
+        steps = 0
+
+        def consider(value: Value, cost: int) -> bool:
+            """Whether `value` >= 0 is plain; otherwise remember it if it may be worth a try."""
+            if isinstance(value, Lin):
+                value = _weakest(value)
+            low, high = self.atoms.interval(value)
+            if low >= 0:
+                return True
+            if isinstance(value, Lin) and high >= 0 and value not in seen and not self._refuted(value, facts):
+                seen.add(value)
+                heappush(open_goals, (len(value.terms) + cost, cost, value))
             return False
-        seen.add(value)
-        for atom, c in value.terms:
-            for fact in (*facts, *self.atoms.facts[atom]):
-                f = next((f for other, f in fact.terms if other == atom), 0)
-                if f * c > 0:
-                    common = gcd(f, c)
-                    rest = sub(scale(value, abs(f) // common), scale(fact, abs(c) // common))
-                    if self._search(rest, facts, depth - 1, seen):
-                        return True
-            choice = self.atoms.choices[atom]
-            if choice is not None and (c < 0) == (choice[0] == "max"):
-                others = make(value.const, {other: k for other, k in value.terms if other != atom})
-                if all(self._search(add(others, scale(term, c)), facts, depth - 1, seen) for term in choice[1]):
+
+        if consider(goal, 0):
+            return True
+        while open_goals and steps < _STEPS:
+            _, cost, value = heappop(open_goals)
+            steps += 1
+            assert isinstance(value, Lin)
+            for atom, c in value.terms:
+                for fact in (*linear, *self.atoms.facts[atom]):
+                    f = next((f for other, f in fact.terms if other == atom), 0)
+                    if f * c > 0:
+                        common = gcd(f, c)
+                        rest = sub(scale(value, abs(f) // common), scale(fact, abs(c) // common))
+                        if consider(rest, cost + 1):
+                            return True
+                if splits and self._by_choice(value, atom, c, facts, splits - 1):
                     return True
         return False
+
+    def _by_choice(self, value: Lin, atom: int, c: int, facts: Facts, splits: int) -> bool:
+        """Whether `value` >= 0 holds for every term that this minimum or maximum can be."""
+        choice = self.atoms.choices[atom]
+        if choice is None or (c < 0) != (choice[0] == "max"):
+            return False
+        others = make(value.const, {other: k for other, k in value.terms if other != atom})
+        return all(self._search(add(others, scale(term, c)), facts, splits) for term in choice[1])
 
 
 def _tight(value: Value) -> Lin:
