@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_SAMPLES = 384
+_SAMPLES = 512
 
 
 class Lin(NamedTuple):
@@ -44,6 +44,14 @@ def make(const: int, terms: dict[int, int]) -> Value:
     return Lin(const, kept) if kept else const
 
 
+def eliminate(a: Lin, by_a: int, b: Lin, by_b: int) -> Value:
+    """a * by_a - b * by_b."""
+    total = {atom: c * by_a for atom, c in a.terms}
+    for atom, c in b.terms:
+        total[atom] = total.get(atom, 0) - c * by_b
+    return make(a.const * by_a - b.const * by_b, total)
+
+
 def scale(a: Value, by: int) -> Value:
     if type(a) is int:
         return a * by
@@ -66,8 +74,8 @@ class Atoms:
         self.low: list[int] = []
         self.high: list[int] = []
         self.labels: list[str] = []
-        self.facts: list[list[Lin]] = []
-        """Per atom, the values of its definition and of others made from it that are never negative."""
+        self.facts: list[list[tuple[int, Lin]]] = []
+        """Per atom, its coefficient in a value that is never negative, and the value: what defines it or others."""
         self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
         """Per minimum or maximum, the operation and its terms."""
         self.inductions: set[int] = set()
@@ -90,8 +98,8 @@ class Atoms:
     def _define(self, *facts: Value) -> None:
         for fact in facts:
             if isinstance(fact, Lin):
-                for atom, _ in fact.terms:
-                    self.facts[atom].append(fact)
+                for atom, c in fact.terms:
+                    self.facts[atom].append((c, fact))
 
     def induction(self, high: int) -> int:
         """A fresh atom that stands for every number of skipped periods from 0 to `high`."""
@@ -109,7 +117,9 @@ class Atoms:
         return len(self.low) - 1
 
     def _draw(self, low: int, high: int) -> np.ndarray:
-        """A third of the worlds scale all inputs alike, a third do at random, a third are extreme."""
+        """A third of the worlds scale all inputs alike, a third at random, a third are extreme; flags are random."""
+        if high - low == 1:
+            return low + (self._random.random(_SAMPLES) < 0.7).astype(np.int64)
         kind = np.arange(_SAMPLES) % 3
         unit = np.where(kind == 0, self._scale, self._random.random(_SAMPLES) * self._scale)
         unit = np.where(kind == 2, self._random.integers(0, 2, _SAMPLES), unit)

@@ -14,10 +14,12 @@ from math import gcd
 from typing import Literal, NamedTuple
 
 import numpy as np
-from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, make, scale, sub
+from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, eliminate, make, scale, sub
 
 _STEPS = 60
 """Goals that one search takes apart."""
+_MORE_TERMS = 3
+"""Terms that a goal may have more than the one that was asked."""
 
 
 class Condition(NamedTuple):
@@ -45,7 +47,7 @@ class Logic:
     def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
         self._proved: dict[tuple[Value, Facts], bool] = {}
-        self._lins: dict[Facts, tuple[Lin, ...]] = {}
+        self._lins: dict[Facts, dict[int, list[tuple[int, Lin]]]] = {}
         self._worlds: dict[Facts, np.ndarray] = {}
 
     def compare(self, op: str, left: Value, right: Value) -> Condition | bool:
@@ -189,7 +191,8 @@ class Logic:
             self._worlds[facts] = worlds
         return bool((worlds & (np.asarray(self.atoms.sample(value)) < 0)).any())
 
-    def _linear(self, facts: Facts) -> tuple[Lin, ...]:
+    def _linear(self, facts: Facts) -> dict[int, list[tuple[int, Lin]]]:
+        """Per atom, its coefficient in a fact, and the fact."""
         if (lins := self._lins.get(facts)) is None:
             found: list[Lin] = []
             for kind, value in facts:
@@ -197,7 +200,10 @@ class Logic:
                     found.append(value)
                     if kind == "==":
                         found.append(Lin(-value.const, tuple((atom, -c) for atom, c in value.terms)))
-            lins = self._lins[facts] = tuple(found)
+            lins = self._lins[facts] = {}
+            for fact in found:
+                for atom, c in fact.terms:
+                    lins.setdefault(atom, []).append((c, fact))
         return lins
 
     def _search(self, goal: Value, facts: Facts, splits: int = 1) -> bool:
@@ -206,6 +212,7 @@ class Logic:
         seen: set[Value] = set()
         open_goals: list[tuple[int, int, Value]] = []
         steps = 0
+        most = (len(goal.terms) if isinstance(goal, Lin) else 0) + _MORE_TERMS
 
         def consider(value: Value, cost: int) -> bool:
             """Whether `value` >= 0 is plain; otherwise remember it if it may be worth a try."""
@@ -214,9 +221,10 @@ class Logic:
             low, high = self.atoms.interval(value)
             if low >= 0:
                 return True
-            if isinstance(value, Lin) and high >= 0 and value not in seen and not self._refuted(value, facts):
+            if isinstance(value, Lin) and high >= 0 and len(value.terms) <= most and value not in seen:
                 seen.add(value)
-                heappush(open_goals, (len(value.terms) + cost, cost, value))
+                if not self._refuted(value, facts):
+                    heappush(open_goals, (len(value.terms) + cost, cost, value))
             return False
 
         if consider(goal, 0):
@@ -226,12 +234,10 @@ class Logic:
             steps += 1
             assert isinstance(value, Lin)
             for atom, c in value.terms:
-                for fact in (*linear, *self.atoms.facts[atom]):
-                    f = next((f for other, f in fact.terms if other == atom), 0)
+                for f, fact in (*linear.get(atom, ()), *self.atoms.facts[atom]):
                     if f * c > 0:
                         common = gcd(f, c)
-                        rest = sub(scale(value, abs(f) // common), scale(fact, abs(c) // common))
-                        if consider(rest, cost + 1):
+                        if consider(eliminate(value, abs(f) // common, fact, abs(c) // common), cost + 1):
                             return True
                 if splits and self._by_choice(value, atom, c, facts, splits - 1):
                     return True
