@@ -1,0 +1,46 @@
+"""The independent judge of every packing: compares each pair of items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from schedc.ir.allocate.problem import Problem
+
+
+class Cause(Enum):
+    MISSING = "has no address"
+    NEGATIVE = "is below row 0"
+    TOO_HIGH = "ends above the capacity"
+    MISALIGNED = "is not at a multiple of its alignment"
+    MOVED = "is not at its fixed address"
+    OVERLAP = "shares rows with another buffer that is live at the same time"
+
+
+@dataclass(frozen=True)
+class Violation:
+    cause: Cause
+    item: str
+    other: str | None = None
+
+
+def validate(problem: Problem, addresses: Mapping[str, int], capacity: int) -> list[Violation]:
+    """Every violation; an empty list is a valid packing."""
+    found = [Violation(Cause.MISSING, item.name) for item in problem.items if item.name not in addresses]
+    present = [item for item in problem.items if item.name in addresses]
+    for i, item in enumerate(present):
+        address = addresses[item.name]
+        if address < 0:
+            found.append(Violation(Cause.NEGATIVE, item.name))
+        if address + item.size > capacity:
+            found.append(Violation(Cause.TOO_HIGH, item.name))
+        if address % item.align:
+            found.append(Violation(Cause.MISALIGNED, item.name))
+        if item.fixed is not None and address != item.fixed:
+            found.append(Violation(Cause.MOVED, item.name))
+        for other in present[i + 1 :]:
+            apart = address + item.size <= addresses[other.name] or addresses[other.name] + other.size <= address
+            if item.lower < other.upper and other.lower < item.upper and not apart:
+                found.append(Violation(Cause.OVERLAP, item.name, other.name))
+    return found

@@ -1,0 +1,173 @@
+"""Live ranges of buffers, in operations of the program's text order.
+
+A buffer is live from the first operation that writes it (the start of the transfer, or the compute)
+to the last that needs it: a read, or the wait of a transfer from or to it. If an iteration of a loop
+may read what an earlier one left, the buffer is live in the whole loop.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+from schedc.ir.expr import Const, Counter, Expr, evaluate, leaves
+from schedc.ir.program import Compute, Loop, Op, Phase, Program, Region, SemaphoreRef, Start, Wait, When, walk
+
+_EXPANDED_TRIPS = 64
+"""Loops of at most this many iterations are looked at iteration by iteration."""
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    buffer: str
+    first: int
+    last: int
+    """Indices of operations in the order of `program.walk`, both included."""
+
+
+@dataclass(frozen=True)
+class _Event:
+    """An access to rows low..high-1 of a buffer, or to elements of a semaphore; `rows` None: not known which."""
+
+    storage: tuple[str, str]
+    defines: bool
+    rows: tuple[int, int] | None
+    guard: frozenset[Hashable]
+    """The event happens only if all of these hold."""
+
+
+def live_ranges(program: Program) -> tuple[LiveRange, ...]:
+    """The live range of every buffer that is used, in the order of declaration."""
+    return _Live(program).ranges()
+
+
+class _Live:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._sizes = {buffer.name: buffer.rows for buffer in program.buffers}
+        self._whole = {buffer.name: buffer.rows * buffer.slots for buffer in program.buffers}
+        self._by_semaphore: dict[str, set[str]] = defaultdict(set)
+        for op in walk(program.body):
+            if isinstance(op, Start):
+                ends = {op.source.storage, op.target.storage} & self._sizes.keys()
+                self._by_semaphore[op.semaphore.name] |= ends
+
+    def ranges(self) -> tuple[LiveRange, ...]:
+        spans: dict[str, tuple[int, int]] = {}
+
+        def extend(buffer: str, first: int, last: int) -> None:
+            a, b = spans.get(buffer, (first, last))
+            spans[buffer] = min(a, first), max(b, last)
+
+        index = 0
+
+        def visit(ops: tuple[Op, ...]) -> None:
+            nonlocal index
+            for op in ops:
+                here = index
+                index += 1
+                for buffer in self._touched(op):
+                    extend(buffer, here, here)
+                if isinstance(op, (Loop, When, Phase)):
+                    visit(op.body)
+                if isinstance(op, Loop):
+                    for buffer in self._carried(op):
+                        extend(buffer, here, index - 1)
+
+        visit(self._program.body)
+        return tuple(LiveRange(b.name, *spans[b.name]) for b in self._program.buffers if b.name in spans)
+
+    def _touched(self, op: Op) -> set[str]:
+        match op:
+            case Start(source, target):
+                return {source.storage, target.storage} & self._sizes.keys()
+            case Wait(semaphore):
+                return self._by_semaphore[semaphore.name]
+            case Compute(_, operands):
+                return {operand.region.storage for operand in operands}
+            case _:
+                return set()
+
+    def _carried(self, loop: Loop) -> set[str]:
+        """Buffers of which an iteration may need what was there when it began."""
+        defined: dict[tuple[str, str], list[tuple[int, int, frozenset[Hashable]]]] = defaultdict(list)
+        carried: set[str] = set()
+        for event in self._events(loop.body, {}, frozenset()):
+            kind, name = event.storage
+            if event.defines:
+                if event.rows is not None:
+                    defined[event.storage].append((*event.rows, event.guard))
+            elif not _covered(event, defined[event.storage], self._whole.get(name, 1)):
+                carried |= {name} if kind == "buffer" else self._by_semaphore[name]
+        return carried
+
+    def _events(self, ops: tuple[Op, ...], counters: dict[str, int], guard: frozenset[Hashable]) -> Iterator[_Event]:
+        for number, op in enumerate(ops):
+            match op:
+                case Start(source, target, semaphore):
+                    yield from self._access(source, False, counters, guard)
+                    yield from self._access(target, True, counters, guard)
+                    yield self._semaphore(semaphore, True, counters, guard)
+                case Wait(semaphore):
+                    yield self._semaphore(semaphore, False, counters, guard)
+                case Compute(_, operands):
+                    for operand in operands:
+                        if operand.access != "write":
+                            yield from self._access(operand.region, False, counters, guard)
+                    for operand in operands:
+                        if operand.access == "write":
+                            yield from self._access(operand.region, True, counters, guard)
+                case Loop(counter, trips, body):
+                    count = _known(trips, counters)
+                    if count is not None and count <= _EXPANDED_TRIPS:
+                        for i in range(count):
+                            yield from self._events(body, {**counters, counter: i}, guard)
+                    else:
+                        inner = {name: value for name, value in counters.items() if name != counter}
+                        yield from self._events(body, inner, guard | {("iteration", id(op), number)})
+                case When(conditions, body):
+                    names = {leaf.name for c in conditions for side in (c.left, c.right) for leaf in leaves(side)
+                             if isinstance(leaf, Counter)}  # fmt: skip
+                    known = tuple(sorted((name, counters[name]) for name in names if name in counters))
+                    yield from self._events(body, counters, guard | {(conditions, known)})
+                case Phase(_, body):
+                    yield from self._events(body, counters, guard)
+
+    def _access(
+        self, region: Region, defines: bool, counters: dict[str, int], guard: frozenset[Hashable]
+    ) -> Iterator[_Event]:
+        if region.storage in self._sizes:
+            offset, slot = _known(region.offset, counters), _known(region.slot, counters)
+            rows = None
+            if offset is not None and slot is not None:
+                first = slot * self._sizes[region.storage] + offset
+                rows = first, first + region.rows
+            yield _Event(("buffer", region.storage), defines, rows, guard)
+
+    def _semaphore(
+        self, ref: SemaphoreRef, defines: bool, counters: dict[str, int], guard: frozenset[Hashable]
+    ) -> _Event:
+        index = _known(ref.index, counters)
+        rows = None if index is None else (index, index + 1)
+        return _Event(("semaphore", ref.name), defines, rows, guard)
+
+
+def _known(expr: Expr, counters: dict[str, int]) -> int | None:
+    """The value, if it depends on known counters alone."""
+    if isinstance(expr, Const):
+        return expr.value
+    if all(isinstance(leaf, Counter) and leaf.name in counters for leaf in leaves(expr)):
+        return evaluate(expr, counters.__getitem__, lambda array, index: 0)
+    return None
+
+
+def _covered(event: _Event, defined: list[tuple[int, int, frozenset[Hashable]]], whole: int) -> bool:
+    low, high = event.rows if event.rows is not None else (0, whole)
+    for first, end in sorted((first, end) for first, end, guard in defined if guard <= event.guard):
+        if first > low:
+            return False
+        low = max(low, end)
+        if low >= high:
+            return True
+    return low >= high
