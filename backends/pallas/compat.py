@@ -4,6 +4,7 @@ Generated kernels import only jax, so they keep to spellings that both lines hav
 """
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -23,6 +24,8 @@ def interpret_params(mode: Literal["eager", "on_wait"], detect_races: bool = Tru
         "uninitialized_memory": "nan",
         "vector_clock_size": VECTOR_CLOCKS,
     }
+    if detect_races:
+        _compare_strided_slices()
     if "on_race" in {field.name for field in dataclasses.fields(pltpu.InterpretParams)}:
         settings["on_race"] = "warn"
     return pltpu.InterpretParams(**settings)
@@ -40,6 +43,32 @@ def reset_interpreter() -> None:
     pltpu.reset_tpu_interpret_mode_state()
 
 
+def _compare_strided_slices() -> None:
+    """Let the race detector compare strided accesses exactly; by itself it stops at an assertion on both lines."""
+    from jax._src.pallas.mosaic.interpret import race_detection_state
+
+    race_detection_state._slices_overlap = _slices_overlap
+
+
+def _slices_overlap(first: slice | int, second: slice | int) -> bool:
+    """Whether two indices, or slices with known ends, have an element in common; `slice(None)` has all."""
+    a, b = (_elements(index) for index in (first, second))
+    if a is None or b is None:
+        return (a is None or len(a) > 0) and (b is None or len(b) > 0)
+    if not a or not b or a[-1] < b[0] or b[-1] < a[0]:
+        return False
+    few, many = sorted((a, b), key=len)
+    return any(element in many for element in few) if max(a.step, b.step) > 1 else True
+
+
+def _elements(index: slice | int) -> range | None:
+    if not isinstance(index, slice):
+        return range(int(index), int(index) + 1)
+    if index == slice(None):
+        return None
+    return range(int(index.start or 0), int(index.stop), int(index.step or 1))
+
+
 def exact_locations(helpers: str) -> None:
     """Make the compiler's source lines those of the schedule, for the rest of the process.
 
@@ -49,8 +78,8 @@ def exact_locations(helpers: str) -> None:
     function gives its operations the line of the call. The program that is compiled stays the same.
     """
     from jax._src import pjit, source_info_util
-    from jax._src.pallas.mosaic import lowering
 
+    lowering = importlib.import_module("jax._src.pallas.mosaic.lowering")
     source_info_util.register_exclusion(helpers)
     for rules in lowering.lowering_rules.values():
         lowering._uncacheable_primitives.update(rules)

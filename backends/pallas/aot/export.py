@@ -1,19 +1,21 @@
 """Export a kernel as a portable artifact."""
 
+import base64
 from pathlib import Path
 
-from .load import arguments_of, load_kernel
+from .process import run_worker
 
 
-def export_kernel(kernel_path: Path | str, devices_used: int = 1) -> bytes:
-    """The kernel as a serialized `jax.export` artifact for TPUs; needs neither a TPU nor libtpu.
+def export_kernel(kernel_path: Path | str, topology_name: str, devices_used: int = 1, *, timeout: float = 600) -> bytes:
+    """The kernel as a serialized `jax.export` artifact for TPUs. Needs `flatbuffers`, no TPU.
 
-    `jax.export.deserialize(data).call(*arguments)` runs it on any mesh of `devices_used` devices. Needs `flatbuffers`.
+    `jax.export.deserialize(data).call(*arguments)` runs it on a mesh of `devices_used` devices. Raises CompileFailed.
     """
-    import jax
-    from jax import export
-
-    kernel = load_kernel(Path(kernel_path).resolve())
-    mesh = jax.sharding.AbstractMesh((devices_used,), ("device",))
-    exported = export.export(kernel.decode_step(mesh), platforms=["tpu"])(*arguments_of(kernel))
-    return bytes(exported.serialize())
+    request = {
+        "task": "export",
+        "kernel": str(Path(kernel_path).resolve()),
+        "topology": topology_name,
+        "devices_used": devices_used,
+        "annotate": False,
+    }
+    return base64.b64decode(run_worker(request, dump=False, timeout=timeout))

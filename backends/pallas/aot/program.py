@@ -52,7 +52,11 @@ def spills_of(bundles: tuple[Bundle, ...]) -> tuple[Allocation, ...]:
 def operands_of(text: str) -> tuple[Operand, ...]:
     """The operands of the kernel (inputs, then outputs), with the memory space that XLA put each into."""
     found = {int(match["index"]): match for match in _OPERAND.finditer(text)}
-    return tuple(Operand(index, found[index]["shape"], found[index]["space"]) for index in sorted(found))
+    return tuple(Operand(index, match["shape"], _space(match["space"])) for index, match in sorted(found.items()))
+
+
+def _space(name: str) -> str:
+    return "scalar" if name == "<no memory space>" else name
 
 
 def loops_of(text: str, kernel_file: str) -> tuple[Loop, ...]:

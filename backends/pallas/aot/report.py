@@ -104,7 +104,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Operand:
-    """An argument of the kernel, in the memory space XLA chose for it."""
+    """An argument or result of the kernel, in the memory space XLA chose: hbm, vmem, or scalar for one word."""
 
     index: int
     shape: str

@@ -1,14 +1,17 @@
-"""The process in which libtpu compiles one kernel: `python -m schedc.backends.pallas.aot.worker request.json`.
+"""The process in which libtpu works on one kernel: `python -m schedc.backends.pallas.aot.worker request.json`.
 
-A process of its own, because libtpu reads its flags once a process, and because the compiler may crash. It prints
-`stage …` lines, and writes `{"report": …}` or `{"failure": …}` to the file that the request names.
+It prints a line `stage …` at each stage, and writes `{"result": …}` or `{"failure": …}` to the file that the request
+names.
 """
 
+import base64
 import importlib.metadata
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .bundles import branches_of, cycles_by_line, cycles_of, read_bundles, transfers_of
@@ -17,6 +20,8 @@ from .hlo import copies_of
 from .load import HELPERS, arguments_of, load_kernel
 from .program import allocations_of, loops_of, operands_of, spills_of
 from .report import CompileReport, Seconds, Versions
+
+Enter = Callable[[str], None]
 
 
 def main(request_file: str) -> None:
@@ -29,13 +34,14 @@ def main(request_file: str) -> None:
         print("stage", name, flush=True)
 
     try:
-        answer = {"report": _compile(request, enter).to_dict()}
+        answer = {"result": {"compile": _compile, "export": _export}[request["task"]](request, enter)}
     except Exception as error:
         answer = {"failure": failure_of(error, stage, request["kernel"]).to_dict()}
     Path(request["answer"]).write_text(json.dumps(answer))
 
 
-def _compile(request: dict[str, Any], enter: Any) -> CompileReport:
+def _load(request: dict[str, Any], enter: Enter) -> tuple[ModuleType, Any]:
+    """The kernel as a module, and the mesh it is to run on."""
     enter("load")
     import jax
     import numpy as np
@@ -45,10 +51,24 @@ def _compile(request: dict[str, Any], enter: Any) -> CompileReport:
 
     if request["annotate"]:
         compat.exact_locations(HELPERS)
-    path = Path(request["kernel"])
-    kernel = load_kernel(path)
     topology = topologies.get_topology_desc(platform="tpu", topology_name=request["topology"])
-    mesh = jax.sharding.Mesh(np.array(topology.devices[: request["devices_used"]]), ("device",))
+    used = request["devices_used"]
+    if not 1 <= used <= len(topology.devices):
+        raise ValueError(f"{request['topology']} has {len(topology.devices)} devices, {used} are to be used")
+    return load_kernel(Path(request["kernel"])), jax.sharding.Mesh(np.array(topology.devices[:used]), ("device",))
+
+
+def _export(request: dict[str, Any], enter: Enter) -> str:
+    kernel, mesh = _load(request, enter)
+    from jax import export
+
+    enter("export")
+    exported = export.export(kernel.decode_step(mesh), platforms=["tpu"])(*arguments_of(kernel))
+    return base64.b64encode(exported.serialize()).decode()
+
+
+def _compile(request: dict[str, Any], enter: Enter) -> dict[str, Any]:
+    kernel, mesh = _load(request, enter)
 
     enter("lower")
     began = time.perf_counter()
@@ -62,7 +82,7 @@ def _compile(request: dict[str, Any], enter: Any) -> CompileReport:
 
     enter("read")
     memory = compiled.memory_analysis()
-    return CompileReport(
+    report = CompileReport(
         kernel=kernel.NAME,
         topology=request["topology"],
         devices_used=request["devices_used"],
@@ -74,8 +94,9 @@ def _compile(request: dict[str, Any], enter: Any) -> CompileReport:
         argument_bytes=memory.argument_size_in_bytes,
         output_bytes=memory.output_size_in_bytes,
         copies=copies_of(compiled.as_text()),
-        **(_read_dumps(Path(request["dumps"]), kernel.NAME, str(path)) if request["dumps"] else {}),
+        **(_read_dumps(Path(request["dumps"]), kernel.NAME, request["kernel"]) if request["dumps"] else {}),
     )
+    return report.to_dict()
 
 
 def _read_dumps(folder: Path, name: str, kernel_file: str) -> dict[str, Any]:
