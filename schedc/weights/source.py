@@ -64,13 +64,15 @@ def _layer_name(name: str) -> str:
 def check_weights(source: WeightSource, spec: ModelSpec, where: str) -> None:
     """Raises UserError that names every weight that is absent, left over or of another shape than the spec's."""
     expected, found = expected_shapes(spec), set(source.names())
-    problems = [f"{name}: missing, expected {_show(expected[name])}" for name in expected if name not in found]
+    problems = []
+    for name, shape in expected.items():
+        if name not in found:
+            problems.append(f"{name}: missing, expected {_show(shape)}")
+        elif source.shape(name) != shape:
+            problems.append(f"{name}: expected {_show(shape)}, found {_show(source.shape(name))}")
     for name in source.names():
-        if name not in expected:
-            if not (name == "head" and spec.embedding.tied):
-                problems.append(f"{name}: not in the spec, found {_show(source.shape(name))}")
-        elif source.shape(name) != expected[name]:
-            problems.append(f"{name}: expected {_show(expected[name])}, found {_show(source.shape(name))}")
+        if name not in expected and not (name == "head" and spec.embedding.tied):
+            problems.append(f"{name}: not in the spec, found {_show(source.shape(name))}")
     if problems:
         raise UserError("\n".join([f"{where}: not the weights of {spec.name}:", *(f"  {line}" for line in problems)]))
 

@@ -1,7 +1,9 @@
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import pytest
 
 from schedc.spec.load import load_spec
@@ -27,3 +29,11 @@ def smollm2_weights(smollm2: ModelSpec) -> WeightSource:
 def smollm2_prompts() -> list[dict]:
     """Prompts with the tokens and logits that other implementations give (its README says which)."""
     return json.loads((Path(__file__).parent / "smollm2_reference.json").read_text())["prompts"]
+
+
+@pytest.fixture
+def quick_compiles() -> Iterator[None]:
+    """Half the time of compiling; for small models, where running takes none."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)

@@ -1,4 +1,4 @@
-"""A decoder in numpy, one token and one head at a time: the dumb twin of the reference and of kernels.
+"""A decoder in numpy, one head at a time: the dumb twin of the reference and of kernels.
 
 `Rounding` says where numbers are rounded to bf16; `KERNEL` has the rounding points of a kernel with bf16 weights.
 """
@@ -41,34 +41,30 @@ class NumpyDecoder:
 
     def logits(self, tokens: list[int]) -> np.ndarray:
         """f32[tokens, vocab]: after every token, what may come next."""
-        kept: Kept = {}
-        return np.stack([self.step(token, position, kept) for position, token in enumerate(tokens)])
+        return self.extend(tokens, {})
 
     def greedy(self, tokens: list[int], count: int) -> list[int]:
         """The `count` most likely tokens after `tokens`; of equals the lowest."""
         kept: Kept = {}
-        for position, token in enumerate(tokens):
-            logits = self.step(token, position, kept)
-        out: list[int] = []
-        while True:
-            out.append(int(logits.argmax()))
-            if len(out) == count:
-                return out
-            logits = self.step(out[-1], len(tokens) + len(out) - 1, kept)
+        logits = self.extend(tokens, kept)
+        out = [int(logits[-1].argmax())]
+        while len(out) < count:
+            out.append(int(self.extend(out[-1:], kept)[0].argmax()))
+        return out
 
-    def step(self, token: int, position: int, kept: "Kept") -> np.ndarray:
-        """f32[vocab]; k and v of this token are added to `kept`."""
+    def extend(self, tokens: list[int], kept: "Kept") -> np.ndarray:
+        """f32[tokens, vocab] of tokens that come after those in `kept`; their k and v are added to it."""
         spec = self.spec
-        x = self.weights["embed"][token] * np.float32(spec.embedding.multiplier)
+        x = self.weights["embed"][tokens] * np.float32(spec.embedding.multiplier)
         for at in spec.iter_layers():
-            x = self.layer(at.block, f"layers.{at.layer}", x, position, kept)
+            x = self.layer(at.block, f"layers.{at.layer}", x, kept)
         x = self.norm(spec.final_norm, "final_norm.weight", "final_norm.bias", x)
         logits = self.dot(x, "embed" if spec.embedding.tied else "head")
         if spec.head.bias:
             logits = logits + self.weights["head_bias"]
         return capped(logits * np.float32(spec.head.multiplier), spec.head.soft_cap)
 
-    def layer(self, block: Block, prefix: str, x: np.ndarray, position: int, kept: "Kept") -> np.ndarray:
+    def layer(self, block: Block, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
         scale = np.float32(self.spec.residual.multiplier)
         for part in ("mixer", "feed_forward"):
             y = x
@@ -76,7 +72,7 @@ class NumpyDecoder:
                 name = f"{prefix}.pre_{part}_norm"
                 y = self.norm(block.norm, f"{name}.weight", f"{name}.bias", y)
             if part == "mixer":
-                y = self.attention(block.mixer, f"{prefix}.attn", y, position, kept)
+                y = self.attention(block.mixer, f"{prefix}.attn", y, kept)
             else:
                 y = self.feed_forward(block, f"{prefix}.mlp", y)
             if block.placement != "pre":
@@ -85,30 +81,34 @@ class NumpyDecoder:
             x = x + scale * y
         return x
 
-    def attention(self, mixer: Gqa, prefix: str, x: np.ndarray, position: int, kept: "Kept") -> np.ndarray:
-        q = self.dot(x, f"{prefix}.q").reshape(mixer.heads, mixer.head_dim)
-        k = self.dot(x, f"{prefix}.k").reshape(mixer.kv_heads, mixer.head_dim)
-        v = self.dot(x, f"{prefix}.v").reshape(mixer.kv_heads, mixer.head_dim)
-        if mixer.qk_norm is not None:
-            q = np.stack([self.norm(mixer.qk_norm, f"{prefix}.q_norm", f"{prefix}.q_norm_bias", head) for head in q])
-            k = np.stack([self.norm(mixer.qk_norm, f"{prefix}.k_norm", f"{prefix}.k_norm_bias", head) for head in k])
-        if mixer.rope is not None:
-            q = np.stack([turned(head, mixer, position) for head in q])
-            k = np.stack([turned(head, mixer, position) for head in k])
-        keys, values = kept.setdefault(prefix, ([], []))
-        keys.append(bf16(k, self.rounding.cache))
-        values.append(bf16(v, self.rounding.cache))
-        first = 0 if mixer.window is None else max(0, position - mixer.window + 1)
-        heads = []
-        for head in range(mixer.heads):
-            kv_head = head // (mixer.heads // mixer.kv_heads)
-            seen_keys = np.stack([key[kv_head] for key in keys[first:]])
-            seen_values = np.stack([value[kv_head] for value in values[first:]])
-            scores = seen_keys @ bf16(q[head], self.rounding.attention) * np.float32(mixer.score_scale)
-            scores = capped(scores, mixer.soft_cap)
-            weights = np.exp(scores - scores.max())
-            heads.append(bf16(weights, self.rounding.attention) @ seen_values / weights.sum())
-        return self.dot(np.concatenate(heads), f"{prefix}.o")
+    def attention(self, mixer: Gqa, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
+        kept_heads = kept.setdefault(prefix, [(NONE, NONE)] * mixer.kv_heads)
+        tokens, past = len(x), len(kept_heads[0][0])
+        at = np.arange(past, past + tokens)
+
+        def heads_of(side: str, rotates: bool) -> list[np.ndarray]:
+            heads = np.split(self.dot(x, f"{prefix}.{side}"), getattr(mixer, SIDES[side]), axis=1)
+            if rotates and mixer.qk_norm is not None:
+                names = f"{prefix}.{side}_norm", f"{prefix}.{side}_norm_bias"
+                heads = [self.norm(mixer.qk_norm, *names, head) for head in heads]
+            if rotates and mixer.rope is not None:
+                heads = [turned(head, mixer, at) for head in heads]
+            return heads
+
+        for head, (k, v) in enumerate(zip(heads_of("k", True), heads_of("v", False), strict=True)):
+            new = bf16(k, self.rounding.cache), bf16(v, self.rounding.cache)
+            old = kept_heads[head]
+            kept_heads[head] = new if not past else (np.vstack([old[0], new[0]]), np.vstack([old[1], new[1]]))
+        distance = at[:, None] - np.arange(past + tokens)
+        hidden = (distance < 0) | (distance >= (mixer.window or 1 << 30))
+        outs = []
+        for head, q in enumerate(heads_of("q", True)):
+            keys, values = kept_heads[head // (mixer.heads // mixer.kv_heads)]
+            scores = bf16(q, self.rounding.attention) @ keys.T * np.float32(mixer.score_scale)
+            scores = np.where(hidden, -np.inf, capped(scores, mixer.soft_cap)).astype(np.float32)
+            weights = np.exp(scores - scores.max(1, keepdims=True))
+            outs.append(bf16(weights, self.rounding.attention) @ values / weights.sum(1, keepdims=True))
+        return self.dot(np.concatenate(outs, axis=1), f"{prefix}.o")
 
     def feed_forward(self, block: Block, prefix: str, x: np.ndarray) -> np.ndarray:
         up = self.dot(x, f"{prefix}.up")
@@ -120,22 +120,26 @@ class NumpyDecoder:
 
     def dot(self, x: np.ndarray, name: str) -> np.ndarray:
         """With the bias if the model has one."""
-        y = self.weights[name] @ bf16(x, self.rounding.dot_inputs)
+        y = bf16(x, self.rounding.dot_inputs) @ self.weights[name].T
         return y + self.weights[f"{name}_bias"] if name.startswith("layers.") and f"{name}_bias" in self.weights else y
 
     def norm(self, norm: Norm, weight: str, bias: str, x: np.ndarray) -> np.ndarray:
         if norm.kind == "layer":
-            x = x - x.mean()
-        y = x / np.sqrt((x * x).mean() + np.float32(norm.eps))
+            x = x - x.mean(-1, keepdims=True)
+        y = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(norm.eps))
         y = y * (self.weights[weight] + np.float32(norm.unit_offset))
         return y + self.weights[bias] if norm.bias else y
 
 
-Kept = dict[str, tuple[list[np.ndarray], list[np.ndarray]]]
-"""k and v [kv_heads, head_dim] of every token, by layer."""
+Kept = dict[str, list[tuple[np.ndarray, np.ndarray]]]
+"""k and v [tokens, head_dim] of every kv head, by layer."""
+
+NONE = np.zeros((0, 0), np.float32)
+SIDES = {"q": "heads", "k": "kv_heads", "v": "kv_heads"}
 
 
-def turned(head: np.ndarray, mixer: Gqa, position: int) -> np.ndarray:
+def turned(head: np.ndarray, mixer: Gqa, positions: np.ndarray) -> np.ndarray:
+    """[tokens, head_dim], one pair of dimensions after the other."""
     frequencies, factor = inverse_frequencies(mixer.rope, mixer.rotary_dim)
     out = head.copy()
     for pair, frequency in enumerate(frequencies):
@@ -143,9 +147,9 @@ def turned(head: np.ndarray, mixer: Gqa, position: int) -> np.ndarray:
             first, second = pair, pair + mixer.rotary_dim // 2
         else:
             first, second = 2 * pair, 2 * pair + 1
-        cos, sin = np.cos(position * frequency) * factor, np.sin(position * frequency) * factor
-        out[first] = head[first] * cos - head[second] * sin
-        out[second] = head[second] * cos + head[first] * sin
+        cos, sin = np.cos(positions * frequency) * factor, np.sin(positions * frequency) * factor
+        out[:, first] = head[:, first] * cos - head[:, second] * sin
+        out[:, second] = head[:, second] * cos + head[:, first] * sin
     return out
 
 
@@ -158,7 +162,7 @@ def activation(kind: str, x: np.ndarray) -> np.ndarray:
         case "silu":
             return x / (1 + np.exp(-x))
         case "gelu":
-            return x * np.array([(1 + erf(value / sqrt(2))) / 2 for value in x], np.float32)
+            return x * (1 + np.vectorize(erf, [np.float32])(x / np.float32(sqrt(2)))) / 2
         case "gelu_tanh":
             return x * (1 + np.tanh(np.float32(sqrt(2 / np.pi)) * (x + np.float32(0.044715) * x**3))) / 2
         case "relu":

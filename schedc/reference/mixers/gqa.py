@@ -20,7 +20,7 @@ def empty_state(mixer: Gqa, rows: int, capacity: int, dtype: jnp.dtype) -> State
 def apply(
     mixer: Gqa, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, state: State
 ) -> tuple[jax.Array, State]:
-    """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with k and v of these tokens.
+    """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with their k and v.
 
     Every position below those given must be in `state` already, or among those given.
     """

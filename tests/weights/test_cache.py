@@ -1,0 +1,61 @@
+"""Keys and values as the words of the kernel's cache, and back."""
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+from schedc.weights.cache import CacheLayout, cache_words, empty_cache, read_sequence, write_sequence
+
+
+def keys_and_values(tokens: int, kv_heads: int, head_dim: int) -> tuple[np.ndarray, np.ndarray]:
+    values = np.random.default_rng(0).standard_normal((2, tokens, kv_heads, head_dim)).astype(np.float32)
+    return values[0], values[1]
+
+
+def bf16_halves(word: int) -> list[float]:
+    return np.array([word], np.int32).view(bfloat16).astype(np.float32).tolist()
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    return values.astype(bfloat16).astype(np.float32) if dtype == "bf16" else values
+
+
+def test_a_small_head_is_one_panel_of_k_and_v() -> None:
+    k, v = keys_and_values(20, 3, 48)
+    layout = CacheLayout(layers=1, rows=1, capacity=32, kv_heads=3, head_dim=48, dtype="bf16")
+    words = cache_words(layout, k, v).reshape(2, 3, 8, 128)  # [chunk][panel][word row][lane]
+    assert bf16_halves(words[0, 2, 3, 5]) == rounded(k[6:8, 2, 5], "bf16").tolist()
+    assert bf16_halves(words[1, 1, 1, 64 + 5]) == rounded(v[18:20, 1, 5], "bf16").tolist()
+    assert not words[:, :, :, 48:64].any()
+    assert not words[1, :, 2:].any()
+
+
+def test_a_large_head_is_its_panels_of_k_then_of_v() -> None:
+    k, v = keys_and_values(8, 2, 192)
+    layout = CacheLayout(layers=1, rows=1, capacity=8, kv_heads=2, head_dim=192, dtype="f32")
+    words = cache_words(layout, k, v).view(np.float32).reshape(1, 8, 8, 128)
+    assert words[0, 1, 3, 5] == k[3, 0, 128 + 5]
+    assert words[0, 4 + 2, 3, 5] == v[3, 1, 5]
+    assert not words[0, 1, :, 64:].any()
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("head_dim", [8, 64, 80, 128, 256])
+@pytest.mark.parametrize("tokens", [1, 16, 23])
+def test_a_sequence_is_read_back_as_rounded_and_touches_no_other(dtype: str, head_dim: int, tokens: int) -> None:
+    layout = CacheLayout(layers=2, rows=3, capacity=40, kv_heads=2, head_dim=head_dim, dtype=dtype)
+    k, v = keys_and_values(tokens, 2, head_dim)
+    cache = empty_cache(layout)
+    write_sequence(cache, layout, layer=1, row=2, k=k, v=v)
+    read = read_sequence(cache, layout, layer=1, row=2, tokens=tokens)
+    np.testing.assert_array_equal(read, (rounded(k, dtype), rounded(v, dtype)))
+    first = layout.first_row(1, 2)
+    assert first == 5 * layout.sequence_rows
+    assert not cache[:first].any()
+    assert len(cache) == 6 * layout.sequence_rows
+
+
+def test_keys_of_another_shape_are_refused() -> None:
+    layout = CacheLayout(layers=1, rows=1, capacity=8, kv_heads=2, head_dim=64, dtype="f32")
+    with pytest.raises(ValueError, match=r"k \(9, 2, 64\) and v \(9, 2, 64\) do not fit"):
+        cache_words(layout, *keys_and_values(9, 2, 64))
