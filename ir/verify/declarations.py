@@ -112,7 +112,8 @@ class _Names:
         for op in ops:
             place = Place(next(self._lines), print_op(op).removesuffix(" {"))
             for what, repair in self._op(op, counters):
-                yield Refusal("undeclared", f"{place} {what}", repair, place)
+                rule = "undeclared" if "declare" in what or "counter" in what else "malformed"
+                yield Refusal(rule, f"{place} {what}", repair, place)
             if hasattr(op, "body"):
                 inner = counters | {op.counter} if isinstance(op, Loop) else counters
                 yield from self.check(op.body, inner)

@@ -65,7 +65,7 @@ class Machine:
         """The text of conditions that were left open."""
         self.refusals: dict[Hashable, Refusal] = {}
         self.inductions = 0
-        self.last_start: dict[Element, tuple[int, Counters]] = {}
+        self.last_start: dict[Element, tuple[int, Counters, Facts]] = {}
         self.examined = self.transfers = self.skipped = self.peak_transfers = self.peak_rows = 0
         self._version = 0
         self._ops = list(walk(program.body))
@@ -140,6 +140,13 @@ class Machine:
             if isinstance(op, kinds) and getattr(op, "semaphore").name == semaphore:  # noqa: B009
                 return self.place_of(index, ())
         return None
+
+    def neighbour(self) -> Place | None:
+        """The next compute or start in the text after the current operation, else the one before it."""
+        after = range(self._current + 1, len(self._ops))
+        before = range(self._current - 1, -1, -1)
+        found = (i for i in (*after, *before) if isinstance(self._ops[i], (Compute, Start)))
+        return next((self.place_of(i, ()) for i in found), None)
 
     def target_of(self, place: Place | None) -> str:
         if place is None:
@@ -246,7 +253,7 @@ class Machine:
             hazards.check_own_overlap(self, source, target)
             state = self.state
             state.transfers.append(Transfer(index, self.now(), source, target, element, self.facts))
-            self.last_start[element] = (index, self.now())
+            self.last_start[element] = (index, self.now(), self.facts)
             self.transfers += 1
             self.peak_transfers = max(self.peak_transfers, len(state.transfers))
             self.peak_rows = max(self.peak_rows, sum(transfer.rows for transfer in state.transfers))

@@ -102,29 +102,35 @@ def _refuse_unsatisfied(
     machine: Machine, element: Element, rows: int, left: int, facts: Facts, outstanding: list[Transfer]
 ) -> None:
     semaphore = machine.semaphore_text(element)
+    last = machine.last_start.get(element)
     extra = facts[len(machine.facts) :]
-    if extra and outstanding:
-        other = machine.place_of(outstanding[0].op, outstanding[0].counters)
+    if extra and last is not None:
+        other = machine.place_of(last[0], last[1])
         machine.refuse(
             "guard-mismatch",
             f"{machine.place()} waits for {rows} rows of {semaphore}, but when {machine.guard_text(extra)} only {left} "
-            f"are outstanding; {other} starts its transfer only when {machine.guard_text(outstanding[0].guard)}",
+            f"are outstanding; {other} starts its transfer into {machine.target_of(other)} only when "
+            f"{machine.guard_text(last[2])}",
             "put the start and the wait under the same condition",
             other,
-            storage=outstanding[0].target.storage,
+            storage=machine.target_of(other),
             key=element[0],
         )
         return
-    last = machine.last_start.get(element)
-    start = machine.place_of(*last) if last is not None else machine.any_start(element[0])
+    start = machine.place_of(last[0], last[1]) if last is not None else machine.any_start(element[0])
     storage = machine.target_of(start)
-    because = ""
-    if start is not None:
-        verb = "the last transfer on it was started by" if last is not None else "transfers on it are started by"
-        because = f"; {verb} {start} into {storage}"
+    if last is not None:
+        because = f"the last transfer on it was started by {start} into {storage}"
+    elif start is not None:
+        because = f"transfers on it are started by {start} into {storage}"
+    else:
+        because = "nothing starts a transfer on it"
+        if (neighbour := machine.neighbour()) is not None:
+            start = neighbour
+            because += f"; next to it is {neighbour}"
     machine.refuse(
         "wait-never-satisfied",
-        f"{machine.place()} waits for {rows} rows of {semaphore}, of which {left} are outstanding: it hangs{because}",
+        f"{machine.place()} waits for {rows} rows of {semaphore}, of which {left} are outstanding: it hangs; {because}",
         f"start a transfer of {rows - left} rows that signals {semaphore} before line {machine.line()}, "
         "or remove the wait",
         start,
