@@ -45,8 +45,7 @@ def reset_interpreter() -> None:
 
 def _compare_strided_slices() -> None:
     """Let the race detector compare strided accesses exactly; by itself it stops at an assertion on both lines."""
-    from jax._src.pallas.mosaic.interpret import race_detection_state
-
+    race_detection_state: Any = importlib.import_module("jax._src.pallas.mosaic.interpret.race_detection_state")
     race_detection_state._slices_overlap = _slices_overlap
 
 
@@ -78,8 +77,8 @@ def exact_locations(helpers: str) -> None:
     function gives its operations the line of the call. The program that is compiled stays the same.
     """
     from jax._src import pjit, source_info_util
+    from jax._src.pallas.mosaic import lowering
 
-    lowering = importlib.import_module("jax._src.pallas.mosaic.lowering")
     source_info_util.register_exclusion(helpers)
     for rules in lowering.lowering_rules.values():
         lowering._uncacheable_primitives.update(rules)
