@@ -6,6 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
+from schedc.reference.reference import Reference
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.weights.fetch import fetch_weights
@@ -23,6 +24,11 @@ def smollm2() -> ModelSpec:
 @pytest.fixture(scope="session")
 def smollm2_weights(smollm2: ModelSpec) -> WeightSource:
     return open_weights(fetch_weights("smollm2-135m"), smollm2)
+
+
+@pytest.fixture(scope="session")
+def smollm2_reference(smollm2: ModelSpec, smollm2_weights: WeightSource) -> Reference:
+    return Reference(smollm2, smollm2_weights)
 
 
 @pytest.fixture(scope="session")

@@ -77,26 +77,28 @@ def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
     np.testing.assert_allclose(halves_cache.layer(spec, 1)[0], keys, atol=3e-5)
 
 
-def test_smollm2_says_what_other_implementations_say(smollm2, smollm2_weights, smollm2_prompts) -> None:
-    reference = Reference(smollm2, smollm2_weights)
+def test_smollm2_says_what_other_implementations_say(smollm2_reference, smollm2_prompts) -> None:
     for prompt in smollm2_prompts:
-        logits, cache = reference.prefill(prompt["ids_hf"], capacity=64)
+        logits, cache = smollm2_reference.prefill(prompt["ids_hf"], capacity=64)
         for token, expected in prompt["numpy_first_top5"]:
             assert logits[-1, token] == pytest.approx(expected, abs=2e-3)
         assert np.argsort(-logits[-1])[:5].tolist() == [token for token, _ in prompt["numpy_first_top5"]]
 
         tokens = [int(logits[-1].argmax())]
         for position in range(len(prompt["ids_hf"]), len(prompt["ids_hf"]) + 15):
-            logits, cache = reference.decode([tokens[-1]], [position], cache)
+            logits, cache = smollm2_reference.decode([tokens[-1]], [position], cache)
             tokens.append(int(logits[0].argmax()))
         assert tokens == prompt["greedy_hf"]
 
 
-def test_smollm2_keeps_its_tokens_with_the_rounding_of_a_bf16_kernel(smollm2, smollm2_weights, smollm2_prompts) -> None:
-    reference, rounded = Reference(smollm2, smollm2_weights), NumpyDecoder(smollm2, smollm2_weights, KERNEL)
+@pytest.mark.slow
+def test_smollm2_keeps_its_tokens_with_the_rounding_of_a_bf16_kernel(
+    smollm2, smollm2_weights, smollm2_reference, smollm2_prompts
+) -> None:
+    rounded = NumpyDecoder(smollm2, smollm2_weights, KERNEL)
     for prompt in smollm2_prompts:
         tokens = prompt["ids_hf"] + prompt["greedy_hf"][:-1]
-        exact, _ = reference.prefill(tokens)
+        exact, _ = smollm2_reference.prefill(tokens)
         logits = rounded.logits(tokens)
         difference = np.abs(logits - exact)
         print(f"largest {difference.max():.3f}, mean {difference.mean():.4f}")
