@@ -14,7 +14,7 @@ from schedc.ir.verify.contents import Contents, meet
 from schedc.ir.verify.induction import Exits, iterate
 from schedc.ir.verify.linear import Lin, Value, sub
 from schedc.ir.verify.logic import Condition, Facts
-from schedc.ir.verify.state import Element, State, Transfer
+from schedc.ir.verify.state import Element, Raised, State, Transfer
 
 if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine, Node
@@ -70,7 +70,7 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
     final = exits[-1][1]
     for facts, state in exits[:-1]:
         _same_transfers(machine, node, facts, state, final)
-        for element in {*state.scalars, *final.scalars}:
+        for element in sorted({*state.scalars, *final.scalars}):
             here, there = state.scalars.get(element), final.scalars.get(element)
             if here != there:
                 joined = scalars.join(machine, element, (here, there)) if here and there else None
@@ -78,6 +78,7 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
                     final.scalars[element] = joined
                 else:
                     final.scalars.pop(element, None)
+    _check_edge(machine, node, final, len(exits))
     contents: dict[str, Contents] = {}
     for space, last in final.contents.items():
         joined_contents = last
@@ -89,6 +90,39 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
     final.contents = contents
     final.versions = {array: machine.next_version() for array in final.versions}
     machine.state = final
+
+
+def _check_edge(machine: Machine, node: Node, final: State, exits: int) -> None:
+    """No two iterations leave something on one semaphore: how much would depend on the trip count."""
+    groups: dict[tuple[int, Element], list[Transfer | Raised]] = {}
+    for transfer in final.transfers:
+        if any(name == node.counter for name, _ in transfer.counters):
+            groups.setdefault((transfer.op, transfer.semaphore), []).append(transfer)
+    for element, entries in final.raised.items():
+        for entry in entries:
+            if any(name == node.counter for name, _ in entry.counters):
+                groups.setdefault((entry.op, element), []).append(entry)
+    for (op, element), group in groups.items():
+        if len(group) < 2 or exits < 2:
+            continue
+        first = group[0]
+        place = machine.place_of(op, first.counters)
+        loop = machine.place_of(node.index, machine.now())
+        semaphore = machine.semaphore_text(element)
+        left = f"the transfer of {place} into {first.target.storage}" if isinstance(first, Transfer) else f"{place}"
+        machine.refuse(
+            "loop-edge",
+            f"{loop} can end after different numbers of iterations, and {left} leaves {semaphore} different at each",
+            f"take from {semaphore} in every iteration as much as was added, or all of it before the loop ends",
+            place,
+            storage=first.target.storage if isinstance(first, Transfer) else "",
+            key=op,
+            at=loop,
+        )
+        # Go on as if nothing were left, so that one fault is reported once.
+        final.transfers = [transfer for transfer in final.transfers if transfer.semaphore != element]
+        final.taken.pop(element, None)
+        final.raised.pop(element, None)
 
 
 def _same_transfers(machine: Machine, node: Node, facts: Facts, state: State, final: State) -> None:

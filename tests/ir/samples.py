@@ -42,7 +42,8 @@ program ring {
   loop l < LAYERS {
     loop j < 3 {
       when l * 3 + j + 3 < LAYERS * 3 {
-        start w[(l * 3 + j + 3) * 16 +: 16] -> ring.slot<(l * 3 + j + 3) % 4>[0 +: 16] signals arrived[(l * 3 + j + 3) % 4]
+        start w[(l * 3 + j + 3) * 16 +: 16] -> ring.slot<(l * 3 + j + 3) % 4>[0 +: 16]
+          signals arrived[(l * 3 + j + 3) % 4]
       }
       wait arrived[(l * 3 + j) % 4] rows=16
       compute matmul(x: read x[0 +: 8], w: read ring.slot<(l * 3 + j) % 4>[0 +: 16], out: write y[0 +: 8])
@@ -91,7 +92,8 @@ program kv {
     loop t < max(full[0], full[1]) {
       loop r < 2 unroll {
         when t + 1 < full[r] {
-          start kv[(l * 2 + r) * 128 + (t + 1) * 16 +: 16] -> tile<r * 2 + (t + 1) % 2>[0 +: 16] signals arrived[r * 2 + (t + 1) % 2]
+          start kv[(l * 2 + r) * 128 + (t + 1) * 16 +: 16] -> tile<r * 2 + (t + 1) % 2>[0 +: 16]
+            signals arrived[r * 2 + (t + 1) % 2]
         }
       }
       loop r < 2 unroll {
