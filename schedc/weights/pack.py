@@ -84,6 +84,8 @@ def _fill(
     header = plan_header(layouts)
     run = dumps({"layouts": header.layouts_sha256, "source": source.identity()})
     finished = journal[1:] if journal[:1] == [run] else []
+    if not finished:
+        data.truncate(0)
     lines.truncate(0)
     print(run, file=lines)
     sums, done = [], 0

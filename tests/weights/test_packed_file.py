@@ -91,6 +91,10 @@ def test_pieces_of_other_weights_or_damaged_ones_are_packed_again(
     assert packed(spec, layouts, path).read_bytes() == good
 
     with pytest.raises(KeyboardInterrupt):
+        pack(layouts[::-1], Interrupted(spec, 0, loads=4), path)
+    assert packed(spec, layouts, path).read_bytes() == good
+
+    with pytest.raises(KeyboardInterrupt):
         pack(layouts, Interrupted(spec, 0, loads=2), path)
     with (tmp_path / "w.part").open("r+b") as file:
         file.seek(5000)
