@@ -152,6 +152,10 @@ class VectorItem:
     def rows(self) -> int:
         return self.lanes // LANES
 
+    @property
+    def padded_rows(self) -> int:
+        return ceil(self.rows / WORD_ROWS) * WORD_ROWS
+
 
 def head_tile(weight: str, head_dim: int, heads: int, head_lanes: int) -> VectorItem:
     """A [head_dim] vector repeated for `heads` heads of `head_lanes` lanes each."""
@@ -160,7 +164,7 @@ def head_tile(weight: str, head_dim: int, heads: int, head_lanes: int) -> Vector
 
 @dataclass(frozen=True)
 class Vectors:
-    """Small f32 vectors, one after another; each layer's block is padded to a multiple of 8 rows."""
+    """Small f32 vectors, each from a multiple of 8 rows on, so that a slot's vectors can be loaded at any slot."""
 
     form: ClassVar[str] = "vectors"
 
@@ -174,12 +178,12 @@ class Vectors:
         offsets, row = [], 0
         for item in self.items:
             offsets.append(row)
-            row += item.rows
+            row += item.padded_rows
         return tuple(offsets)
 
     @property
     def layer_rows(self) -> int:
-        return ceil(sum(item.rows for item in self.items) / WORD_ROWS) * WORD_ROWS
+        return sum(item.padded_rows for item in self.items)
 
     @property
     def rows(self) -> int:

@@ -124,7 +124,7 @@ def test_an_f32_table_row_is_its_panels() -> None:
     assert as_float(words[3 + 2, 5]) == table[1, 256 + 5]
 
 
-def test_vectors_follow_one_another_padded_to_lanes_and_layers_to_eight_rows() -> None:
+def test_every_vector_begins_at_a_multiple_of_eight_rows() -> None:
     layout = Vectors(
         "v",
         (0, 1),
@@ -134,7 +134,7 @@ def test_vectors_follow_one_another_padded_to_lanes_and_layers_to_eight_rows() -
             head_tile("q", 4, 3, 64),
         ),
     )
-    assert (layout.offsets, layout.layer_rows, layout.rows) == ((0, 2, 3), 8, 16)
+    assert (layout.offsets, layout.layer_rows, layout.rows) == ((0, 8, 16), 24, 48)
     weights = {}
     for layer in range(2):
         weights |= {
@@ -142,12 +142,12 @@ def test_vectors_follow_one_another_padded_to_lanes_and_layers_to_eight_rows() -
             f"layers__{layer}__bias": np.arange(1, 7),
             f"layers__{layer}__q": [1, 2, 3, 4],
         }
-    rows = pack_arrays([layout], Given(**weights))["v"].view(np.float32)[8:]
+    rows = pack_arrays([layout], Given(**weights))["v"].view(np.float32)[24:]
     assert rows[0, 0] == rows[1, 71] == 2
     assert rows[1, 72] == 0
-    assert rows[2, [0, 2, 3, 64, 66, 67]].tolist() == [1, 3, 0, 4, 6, 0]
-    assert rows[3:5].reshape(-1)[[0, 3, 4, 64, 67, 128, 131, 132]].tolist() == [1, 4, 0, 1, 4, 1, 4, 0]
-    assert not rows[5:].any()
+    assert rows[8, [0, 2, 3, 64, 66, 67]].tolist() == [1, 3, 0, 4, 6, 0]
+    assert rows[16:18].reshape(-1)[[0, 3, 4, 64, 67, 128, 131, 132]].tolist() == [1, 4, 0, 1, 4, 1, 4, 0]
+    assert not rows[18:].any()
 
 
 def test_the_rope_table_turns_the_halves_of_a_head_and_lets_the_rest_pass() -> None:

@@ -1,0 +1,1 @@
+"""From a program to one readable Python file."""

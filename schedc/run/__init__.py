@@ -1,0 +1,1 @@
+"""Running generated kernels: decoding steps and text."""
