@@ -23,7 +23,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr
 from schedc.ir.program import (
@@ -53,25 +52,31 @@ PROGRAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
 
 
-@dataclass(frozen=True)
-class Printed:
-    """The text, and for each operation in the order of `program.walk` its line (from 1)."""
-
-    text: str
-    operation_lines: tuple[int, ...]
-
-
 def print_program(program: Program) -> str:
-    return print_with_lines(program).text
-
-
-def print_with_lines(program: Program) -> Printed:
     lines = [f"program {_program_name(program.name)} {{"]
     lines += [f"  {line}" for line in _declarations(program)]
-    operation_lines: list[int] = []
-    _body(program.body, 1, lines, operation_lines)
+    _body(program.body, 1, lines)
     lines.append("}")
-    return Printed("\n".join(lines) + "\n", tuple(operation_lines))
+    return "\n".join(lines) + "\n"
+
+
+def operation_lines(program: Program) -> tuple[int, ...]:
+    """The line (from 1) in the printed program of each operation, in the order of `program.walk`."""
+    line = 1 + len(program.attributes) + len(program.pools) + len(program.buffers) + len(program.arrays)
+    line += len(program.scalars) + len(program.semaphores)
+    lines: list[int] = []
+
+    def count(ops: tuple[Op, ...]) -> None:
+        nonlocal line
+        for op in ops:
+            line += 1
+            lines.append(line)
+            if isinstance(op, (Loop, When, Phase)):
+                count(op.body)
+                line += 1
+
+    count(program.body)
+    return tuple(lines)
 
 
 def print_op(op: Op) -> str:
@@ -139,13 +144,12 @@ def _operand(expr: Expr, level: int) -> str:
     return f"({text})" if isinstance(expr, Binary) and _PRECEDENCE.get(expr.op, level) < level else text
 
 
-def _body(ops: tuple[Op, ...], depth: int, lines: list[str], operation_lines: list[int]) -> None:
+def _body(ops: tuple[Op, ...], depth: int, lines: list[str]) -> None:
     indent = "  " * depth
     for op in ops:
         lines.append(indent + print_op(op))
-        operation_lines.append(len(lines))
         if isinstance(op, (Loop, When, Phase)):
-            _body(op.body, depth + 1, lines, operation_lines)
+            _body(op.body, depth + 1, lines)
             lines.append(indent + "}")
 
 

@@ -20,7 +20,7 @@ from schedc.ir.program import (
     Wait,
     When,
 )
-from schedc.ir.text_print import print_op, print_with_lines
+from schedc.ir.text_print import operation_lines, print_op
 from schedc.ir.verify.limits import Limits
 from schedc.ir.verify.verdict import Place, Refusal
 
@@ -106,13 +106,14 @@ class _Names:
         self._arrays = {array.name for array in program.arrays}
         self._scalars = {scalars.name for scalars in program.scalars}
         self._kinds = {semaphore.name: semaphore.kind for semaphore in program.semaphores}
-        self._lines = iter(print_with_lines(program).operation_lines)
+        self._lines = iter(operation_lines(program))
 
     def check(self, ops: tuple[Op, ...], counters: frozenset[str]) -> Iterator[Refusal]:
         for op in ops:
-            place = Place(next(self._lines), print_op(op).removesuffix(" {"))
+            line = next(self._lines)
             for what, repair in self._op(op, counters):
                 rule = "undeclared" if "declare" in what or "counter" in what else "malformed"
+                place = Place(line, print_op(op).removesuffix(" {"))
                 yield Refusal(rule, f"{place} {what}", repair, place)
             if hasattr(op, "body"):
                 inner = counters | {op.counter} if isinstance(op, Loop) else counters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, leaves
@@ -20,7 +21,7 @@ Evaluate = Callable[[], Value]
 def compile_expr(machine: Machine, expr: Expr) -> Evaluate:
     match expr:
         case Const(value):
-            return lambda: value
+            return _constant(value)
         case Counter(name):
             counters = machine.counters
             return lambda: counters[name]
@@ -29,6 +30,11 @@ def compile_expr(machine: Machine, expr: Expr) -> Evaluate:
             return lambda: scalars.read(machine, array, position())
         case Binary(op, left, right):
             return _binary(machine, expr, op, compile_expr(machine, left), compile_expr(machine, right))
+
+
+@cache
+def _constant(value: int) -> Evaluate:
+    return lambda: value
 
 
 def _binary(machine: Machine, expr: Expr, op: str, left: Evaluate, right: Evaluate) -> Evaluate:

@@ -20,7 +20,7 @@ from schedc.ir.program import (
     When,
     walk,
 )
-from schedc.ir.text_print import print_op, print_with_lines
+from schedc.ir.text_print import operation_lines, print_op
 from schedc.ir.verify import hazards, induction, ranged, scalars, waits
 from schedc.ir.verify.contents import Contents
 from schedc.ir.verify.expressions import compile_compare, compile_expr
@@ -69,7 +69,7 @@ class Machine:
         self.examined = self.transfers = self.skipped = self.peak_transfers = self.peak_rows = 0
         self._version = 0
         self._ops = list(walk(program.body))
-        self._lines = print_with_lines(program).operation_lines
+        self._lines = operation_lines(program)
         self._current = 0
         self._next_index = 0
         read_outputs = {

@@ -11,7 +11,7 @@ from schedc.ir import text_print
 from schedc.ir.errors import IrSyntaxError
 from schedc.ir.program import Loop, When, walk
 from schedc.ir.text_parse import parse_expr, parse_program
-from schedc.ir.text_print import print_expr, print_op, print_program, print_with_lines
+from schedc.ir.text_print import operation_lines, print_expr, print_op, print_program
 
 DOUBLE = inspect.cleandoc((text_print.__doc__ or "").split("\n\n")[1]) + "\n"
 
@@ -36,10 +36,11 @@ def test_the_example_in_the_documentation_prints_as_it_is_written():
 
 
 def test_every_operation_knows_its_line():
-    printed = print_with_lines(parse_program(DOUBLE))
-    lines = printed.text.splitlines()
+    lines = DOUBLE.splitlines()
     operations = list(walk(parse_program(DOUBLE).body))
-    assert [lines[line - 1].strip() for line in printed.operation_lines] == [print_op(op) for op in operations]
+    assert [lines[line - 1].strip() for line in operation_lines(parse_program(DOUBLE))] == [
+        print_op(op) for op in operations
+    ]
     assert [type(op) for op in operations[1:3]] == [Loop, When]
 
 

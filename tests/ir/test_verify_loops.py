@@ -23,15 +23,13 @@ def test_correct_programs_are_proven(name):
 
 @pytest.mark.parametrize("sample", [ring, kv])
 def test_depth_costs_nothing(sample):
-    shallow, deep = check(sample(30)), check(sample(3000))
+    shallow, deep = check(sample(40)), check(sample(4000))
     assert shallow.proven and deep.proven
     assert deep.statistics.operations == shallow.statistics.operations
-    assert deep.statistics.skipped_iterations == shallow.statistics.skipped_iterations + 2970
+    assert deep.statistics.skipped_iterations == shallow.statistics.skipped_iterations + 3960
 
 
 def test_a_fault_in_the_last_iterations_only_is_found_after_a_jump():
-    verdict = check(ring(300).replace("l * 3 + j + 3 < 300 * 3", "l * 3 + j + 3 < 299 * 3").replace("900", "897"))
-    assert [refusal.rule for refusal in verdict.refusals] == []
     verdict = check(ring(300).replace("l * 3 + j + 3 < 900", "l * 3 + j + 3 < 899"))
     assert [(refusal.rule, dict(refusal.place.counters)) for refusal in verdict.refusals] == [
         ("wait-never-satisfied", {"l": 299, "j": 2}),
