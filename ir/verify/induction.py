@@ -112,8 +112,18 @@ def _induct(
         if reached.shape() != expected.shape() or reached.values() != expected.values():
             return 0
         machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, keep=False))  # type: ignore[misc]
+        _drop_impossible(machine)
         machine.state.versions = {array: machine.next_version() for array in reached.versions}
         machine.skipped += (high + 1) * period
         return (high + 1) * period
     machine.examined = examined
     return 0
+
+
+def _drop_impossible(machine: Machine) -> None:
+    """What the last iterations would only have left if there had been more of them."""
+    impossible = machine.logic.impossible
+    state = machine.state
+    state.transfers = [entry for entry in state.transfers if not impossible(entry.guard)]
+    state.taken = {key: [x for x in entries if not impossible(x.guard)] for key, entries in state.taken.items()}
+    state.raised = {key: [x for x in entries if not impossible(x.guard)] for key, entries in state.raised.items()}

@@ -119,9 +119,11 @@ class Logic:
 
     def excluded(self, guard: Facts, facts: Facts) -> bool:
         """Whether the guard cannot hold together with the facts."""
-        if not facts or not guard:
-            return False
         return any(self.contradicted(condition, facts) for condition in guard)
+
+    def impossible(self, guard: Facts) -> bool:
+        """Whether the guard contradicts itself."""
+        return any(self.contradicted(condition, guard) for condition in guard)
 
     def decide(self, condition: Condition, facts: Facts) -> bool | None:
         """True or False where the facts decide it. `SplitError` if only an induction variable leaves it open."""

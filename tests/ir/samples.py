@@ -119,6 +119,65 @@ program kv {
 }
 """
 
+MERGE = """
+# The newest position is merged into the last tile inside the loop, whose trip count is at least one if active.
+program merge {
+  pool work rows=112
+  buffer tile in work rows=16 slots=4 align=8 at 0
+  buffer chunk in work rows=8 slots=2 align=8 at 64
+  buffer acc in work rows=8 slots=2 align=8 at 80
+  buffer new in work rows=8 slots=2 align=8 at 96
+  hbm kv rows=768 state
+  smem pos[2] in 0..127 input
+  smem active[2] in 0..1 input
+  smem tiles[2] in 0..8 local
+  semaphore arrived[4] dma
+  semaphore stored[2] dma
+  loop r < 2 {
+    set tiles[r] = active[r] * (pos[r] // 16 + 1)
+    compute zero(out: write new<r>[0 +: 8])
+    compute zero(out: write chunk<r>[0 +: 8])
+  }
+  loop l < 3 {
+    loop r < 2 {
+      compute zero(out: write acc<r>[0 +: 8])
+      when 0 < tiles[r] {
+        start kv[(l * 2 + r) * 128 +: 16] -> tile<r * 2>[0 +: 16] signals arrived[r * 2]
+      }
+    }
+    loop t < max(tiles[0], tiles[1]) {
+      loop r < 2 {
+        when t + 1 < tiles[r] {
+          start kv[(l * 2 + r) * 128 + t * 16 + 16 +: 16] -> tile<r * 2 + (t + 1) % 2>[0 +: 16]
+            signals arrived[r * 2 + (t + 1) % 2]
+        }
+      }
+      loop r < 2 {
+        when t < tiles[r] {
+          wait arrived[r * 2 + t % 2] rows=16
+          when t == pos[r] // 16 {
+            compute insert(new: read new<r>[0 +: 8], tile: update tile<r * 2 + t % 2>[0 +: 16]) scalars(at=pos[r] % 16)
+            compute cut(tile: read tile<r * 2 + t % 2>[0 +: 16], out: write chunk<r>[0 +: 8]) scalars(at=pos[r] % 16)
+          }
+          compute attend(kv: read tile<r * 2 + t % 2>[0 +: 16], acc: update acc<r>[0 +: 8])
+        }
+      }
+    }
+    loop r < 2 {
+      when active[r] != 0 {
+        start chunk<r>[0 +: 8] -> kv[(l * 2 + r) * 128 + pos[r] // 8 * 8 +: 8] signals stored[r]
+      }
+      compute finish(acc: read acc<r>[0 +: 8], out: write new<r>[0 +: 8])
+    }
+    loop r < 2 {
+      when active[r] >= 1 {
+        wait stored[r] rows=8
+      }
+    }
+  }
+}
+"""
+
 
 def ring(layers: int = 12) -> str:
     return RING.replace("LAYERS * 3", str(layers * 3)).replace("LAYERS", str(layers)).replace("576", str(layers * 48))
@@ -128,4 +187,4 @@ def kv(layers: int = 3) -> str:
     return KV.replace("LAYERS*2*128", str(layers * 256)).replace("LAYERS", str(layers))
 
 
-SAMPLES = {"double_buffer": DOUBLE_BUFFER, "ring": ring(), "kv": kv()}
+SAMPLES = {"double_buffer": DOUBLE_BUFFER, "ring": ring(), "kv": kv(), "merge": MERGE}
