@@ -1,0 +1,269 @@
+"""What the TPU compiler makes of every operation, measured in whole generated kernels, and the formulas fitted to it.
+
+    python benchmarks/cost.py measure    compile the kernels below, write schedc/cost/measured.yaml (a few minutes)
+    python benchmarks/cost.py fit        fit the formulas to it, write schedc/cost/operations.yaml
+    python benchmarks/cost.py compare    print measured and predicted cycles of every operation
+    python benchmarks/cost.py simulate   predicted step, and how long the simulation takes, for every model
+
+Issue cycles are bundles of the final schedule by source line, so an operation is measured among its neighbours, with
+which the compiler overlaps it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from schedc.backends.pallas.aot.compile import compile_kernel
+from schedc.backends.pallas.aot.report import CompileReport
+from schedc.backends.pallas.emit.kernel import emit
+from schedc.cost.bounds import bounds
+from schedc.cost.operations import FEATURES, CycleTable, Features, Work, operations_file
+from schedc.cost.simulate import Machine, simulate
+from schedc.ir.expr import Const
+from schedc.ir.program import Compute, Loop, Op, Phase, Pool, Program, SetScalar, Start, Wait, When
+from schedc.lower.graph import StepShape
+from schedc.schedule.build import schedule
+from schedc.spec.load import list_models, load_spec
+from schedc.spec.model import ModelSpec
+from schedc.target.target import parse_target
+from schedc.yaml_text import format_yaml, parse_yaml
+
+TARGET = "tpu7x"
+FOLDER = Path(__file__).parents[1] / "schedc" / "cost"
+MEASURED, FITTED = FOLDER / "measured.yaml", FOLDER / "operations.yaml"
+IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers a DMA engine serves at a time"}
+ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
+KERNELS = [
+    (model, rows, dtype, slot)
+    for model, rows, dtype, slot in (
+        ("smollm2-135m", 1, "bf16", 2.0),
+        ("smollm2-135m", 8, "bf16", 4.0),
+        ("smollm2-135m", 16, "bf16", 2.0),
+        ("smollm2-135m", 8, "f32", 2.0),
+        ("qwen3-0.6b", 1, "bf16", 2.0),
+        ("qwen3-0.6b", 2, "bf16", 4.0),
+        ("qwen3-0.6b", 16, "bf16", 4.0),
+        ("qwen3-0.6b", 4, "f32", 2.0),
+        ("qwen3-8b", 4, "bf16", 4.0),
+        ("llama-3.1-8b", 1, "bf16", 2.0),
+        ("llama-3.1-8b", 3, "bf16", 3.0),
+        ("llama-3.1-8b", 16, "bf16", 5.0),
+        ("llama-2-7b", 2, "bf16", 2.0),
+        ("mistral-nemo", 8, "bf16", 5.0),
+        ("qwen2.5-7b", 3, "bf16", 2.0),
+        ("starcoder2-7b", 1, "bf16", 4.0),
+    )
+]
+
+
+def with_dtype(spec: ModelSpec, dtype: str) -> ModelSpec:
+    weights = spec.quantization.model_copy(update={"weights": dtype})
+    return spec.model_copy(update={"quantization": weights, "kv": spec.kv.model_copy(update={"dtype": dtype})})
+
+
+def stacked(program: Program) -> Program:
+    """Addresses without sharing: buffer after buffer."""
+    top: dict[str, int] = defaultdict(int)
+    buffers = []
+    for buffer in program.buffers:
+        buffers.append(dataclasses.replace(buffer, address=top[buffer.pool]))
+        top[buffer.pool] += -(-buffer.rows * buffer.slots // 8) * 8
+    limit = parse_target(TARGET).capability.vmem_usable_bytes
+    return dataclasses.replace(
+        program,
+        buffers=tuple(buffers),
+        pools=tuple(Pool(pool.name, top[pool.name]) for pool in program.pools),
+        attributes=(*program.attributes, ("vmem_limit_bytes", limit)),
+    )
+
+
+def copies(ops: tuple[Op, ...], times: int = 1) -> Iterator[tuple[int, int]]:
+    """(identity, how often it stands in the kernel) of every operation: unrolled loops are written out."""
+    for op in ops:
+        yield id(op), times
+        match op:
+            case Loop(_, Const(trips), body, True):
+                yield from copies(body, times * trips)
+            case Loop(_, _, body, _) | When(_, body) | Phase(_, body):
+                yield from copies(body, times)
+
+
+def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
+    """Issue cycles of every operation, of one copy of it where it is unrolled."""
+    program = stacked(program)
+    kernel, times = emit(program), dict(copies(program.body))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.py"
+        path.write_text(kernel.source)
+        report = compile_kernel(path, parse_target(TARGET).topology_name)
+    first = sorted({line for line, _ in kernel.operations})
+    after = dict(zip(first, [*first[1:], kernel.source.count("\n") + 1], strict=True))
+    return [
+        (op, sum(count for at, count in report.line_cycles.items() if line <= at < after[line]) / times[id(op)])
+        for line, op in kernel.operations
+    ], report
+
+
+def measure() -> None:
+    found: dict[tuple[str, tuple[str, ...], tuple[tuple[str, Any], ...]], list[float]] = defaultdict(list)
+    issue: dict[str, list[float]] = {"start": [], "wait": []}
+    kernels, versions = [], ""
+    for model, rows, dtype, slot in KERNELS:
+        spec = with_dtype(load_spec(model), dtype)
+        program = schedule(spec, StepShape(rows, 4096), parse_target(TARGET), "ring", {"slot_mib": slot}).program
+        try:
+            operations, report = cycles_of(program)
+        except Exception as error:
+            print(model, rows, dtype, slot, "not measured:", str(error).splitlines()[0])
+            continue
+        assert report.cycles is not None
+        versions = f"jax {report.versions.jax}, libtpu {report.versions.libtpu}"
+        kernels.append({"model": model, "rows": rows, "dtype": dtype, "slot_mib": slot, "cycles": report.cycles.total})
+        starts = [t for t in report.transfers if t.kind == "start"]
+        print(kernels[-1], f"{sum(t.predicated for t in starts)} of {len(starts)} starts predicated", flush=True)
+        for op, cycles in operations:
+            match op:
+                case Compute():
+                    work = Work.of(op, parse_target(TARGET).cost)
+                    found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(round(cycles, 1))
+                case Start() | Wait():
+                    issue[type(op).__name__.lower()].append(round(cycles, 1))
+    rows_out = [
+        {"operation": kind, "operands": list(operands), "attributes": dict(attributes), "cycles": cycles}
+        for (kind, operands, attributes), cycles in sorted(found.items())
+    ]
+    head = f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
+    command = "# Made by: python benchmarks/cost.py measure\n"
+    data = {"target": TARGET, "versions": versions, "kernels": kernels, "issue": issue, "operations": rows_out}
+    MEASURED.write_text(head + command + format_yaml(data))
+
+
+# Fitting
+
+
+def points() -> dict[str, list[tuple[Features, float]]]:
+    """(features, mean cycles) of every shape that was measured, by kind."""
+    data = parse_yaml(MEASURED.read_text())
+    rates = dict(parse_target(data["target"]).cost.dot_bytes_per_cycle)
+    found: dict[str, list[tuple[Features, float]]] = defaultdict(list)
+    for row in data["operations"]:
+        work = Work(row["attributes"], frozenset(row["operands"]), rates)
+        found[row["operation"]].append((FEATURES[row["operation"]](work), float(np.mean(row["cycles"]))))
+    return found
+
+
+def fitted(rows: list[tuple[Features, float]]) -> tuple[float, dict[str, float], float]:
+    """Base, coefficients and mean relative error of the best formula without negative parts, by trying all of them.
+
+    Deviations count relative to the cycles, but not below 50: an operation that takes 5 is hidden by its neighbours.
+    """
+    names = sorted({name for features, _ in rows for name, amount in features.items() if amount})
+    cycles = np.array([count for _, count in rows])
+    weight = 1.0 / np.maximum(cycles, 50.0)
+    columns = np.array([[1.0, *(features.get(name, 0.0) for name in names)] for features, _ in rows])
+    best: tuple[float, np.ndarray] = (np.inf, np.zeros(len(names) + 1))
+    for used in product((False, True), repeat=len(names) + 1):
+        chosen = np.array(used)
+        if not chosen.any() or chosen.sum() > len(rows):
+            continue
+        part = np.linalg.lstsq(columns[:, chosen] * weight[:, None], cycles * weight, rcond=None)[0]
+        loss = float((((columns[:, chosen] @ part - cycles) * weight) ** 2).sum())
+        if (part >= 0).all() and loss < best[0] - 1e-9:
+            best = loss, np.zeros(len(names) + 1)
+            best[1][chosen] = part
+    error = float(np.mean(np.abs(columns @ best[1] - cycles) * weight))
+    rounded = [float(f"{value:.4g}") for value in best[1]]
+    return rounded[0], dict(zip(names, rounded[1:], strict=True)), round(error, 3)
+
+
+def fit() -> None:
+    data = parse_yaml(MEASURED.read_text())
+    kinds = {}
+    for kind, rows in sorted(points().items()):
+        base, per, error = fitted(rows)
+        kinds[kind] = {"base": base, "per": per, "points": len(rows), "error": error}
+        print(f"{kind:18} {len(rows):3} shapes, error {error:5.1%}: {base} + {per}")
+    median = f"median of measured.yaml ({data['versions']})"
+    issue = {kind: {"value": float(np.median(counts)), "source": median} for kind, counts in data["issue"].items()}
+    for kind, value in ASSUMED.items():
+        issue[kind] = {"value": value, "source": "assumed: a few scalar instructions"}
+    out = {
+        "target": data["target"],
+        "source": f"fit of measured.yaml ({data['versions']})",
+        "transfers_in_flight": IN_FLIGHT,
+        "issue": issue,
+        "kinds": kinds,
+    }
+    head = "# Issue cycles by kind: base + sum of per[feature] * feature. Made by: python benchmarks/cost.py fit\n"
+    FITTED.write_text(head + format_yaml(out))
+
+
+def compare() -> None:
+    """Every measured shape, and whole kernels with each loop body once."""
+    file = operations_file()
+    for kind, rows in sorted(points().items()):
+        formula = file.kinds[kind]
+        for features, cycles in rows:
+            predicted = formula.base + sum(formula.per[name] * amount for name, amount in features.items() if amount)
+            text = ", ".join(f"{name} {amount:g}" for name, amount in features.items() if amount)
+            print(f"{kind:18} {cycles:8.0f} measured {predicted:8.0f} predicted  {text}")
+    for kernel in parse_yaml(MEASURED.read_text())["kernels"]:
+        spec = with_dtype(load_spec(kernel["model"]), kernel["dtype"])
+        shape, target = StepShape(kernel["rows"], 4096), parse_target(TARGET)
+        program = schedule(spec, shape, target, "ring", {"slot_mib": kernel["slot_mib"]}).program
+        total = cycles_once(program.body, CycleTable.on(target.cost))
+        print(
+            f"{kernel['model']:16} rows {kernel['rows']:2} {kernel['dtype']}: "
+            f"{kernel['cycles']} measured, {total:.0f} predicted ({total / kernel['cycles'] - 1:+.1%})"
+        )
+
+
+def cycles_once(ops: tuple[Op, ...], table: CycleTable) -> float:
+    """Cycles of every operation as often as it stands in the kernel: loops once, unrolled ones as often as they run."""
+    total = 0.0
+    for op in ops:
+        match op:
+            case Compute():
+                total += table.cycles(op)[0]
+            case Loop(_, Const(trips), body, True):
+                total += trips * cycles_once(body, table)
+            case Loop(_, _, body, _):
+                total += table.issue("loop") + cycles_once(body, table)
+            case When(_, body):
+                total += table.issue("when") + cycles_once(body, table)
+            case Phase(_, body):
+                total += cycles_once(body, table)
+            case SetScalar():
+                total += table.issue("scalar")
+            case _:
+                total += table.issue(type(op).__name__.lower())
+    return total
+
+
+def simulations() -> None:
+    target = parse_target(TARGET)
+    for model in list_models():
+        for policy in ("just_in_time", "double_buffer", "ring"):
+            program = schedule(load_spec(model), StepShape(1, 4096), target, policy).program
+            began = time.perf_counter()
+            timeline = simulate(program, Machine.of(target))
+            took = time.perf_counter() - began
+            name, least_ns = bounds(program, Machine.of(target), timeline).largest
+            print(
+                f"{model:16} {policy:14} {timeline.step_ns / 1e3:9.1f} us, {timeline.step_ns / least_ns:.3f} x the {name} "
+                f"bound, HBM busy {timeline.hbm_busy_fraction:.1%}, {timeline.transfers} transfers, {took:.2f} s"
+            )
+
+
+if __name__ == "__main__":
+    {"measure": measure, "fit": fit, "compare": compare, "simulate": simulations}[sys.argv[1]]()

@@ -1,0 +1,1 @@
+"""How long a program takes on one device, without the device."""

@@ -1,0 +1,170 @@
+"""Issue cycles of one computation, by its kind and attributes.
+
+A dot takes its weights' bytes at the chip's rate of dots (FACTS: `4 · (K/R) · (N/256) / 2`); everything else is counted
+in vector registers of f32[8, 128]. The coefficients are fitted to what the TPU compiler makes of these operations in
+generated kernels: `measured.yaml` is the measurement, `operations.yaml` the fit, both made by `benchmarks/cost.py`.
+They are those of tpu7x; other chips differ in their dots, for the rest its numbers stand in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from schedc.cost.figures import OperationsFile
+from schedc.errors import SchedcError
+from schedc.ir.expr import leaves
+from schedc.ir.program import Attribute, Compute
+from schedc.target.chip import Cost
+from schedc.validation import validate
+from schedc.yaml_text import parse_yaml
+
+LANES, SUBLANES, MXU_DEPTH = 128, 8, 256
+WEIGHT_BYTES = {"bf16": 2.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "int4": 0.5, "fp4_e2m1": 0.5}
+Features = dict[str, float]
+"""What the cycles of an operation are linear in, beside a constant."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """One computation: its attributes, the names of its operands, and the chip's rates of dots."""
+
+    attributes: Mapping[str, Attribute]
+    operands: frozenset[str]
+    dot_rates: Mapping[str, float]
+    """Weight bytes a cycle, by dtype of the weights."""
+
+    @classmethod
+    def of(cls, op: Compute, cost: Cost) -> Work:
+        attributes = dict(op.attributes)
+        if op.kind == "zero":
+            attributes["out_rows"] = op.operands[0].region.rows
+        if op.kind == "attend":
+            queries = next(operand.region for operand in op.operands if operand.name == "q")
+            attributes["moving"] = any(leaves(queries.offset))
+        return cls(attributes, frozenset(operand.name for operand in op.operands), dict(cost.dot_bytes_per_cycle))
+
+    def __getitem__(self, name: str) -> int:
+        return int(self.attributes[name])
+
+    def panels(self, columns: str) -> int:
+        return -(-self[columns] // LANES)
+
+    def registers(self, panels: int) -> float:
+        """Vector registers of f32[rows, panels * 128]."""
+        return panels * self["rows"] / SUBLANES
+
+
+def of_columns(columns: str) -> Callable[[Work], Features]:
+    return lambda work: {"registers": work.registers(work.panels(columns))}
+
+
+def of_norm(work: Work) -> Features:
+    registers, layer = work.registers(work.panels("columns")), work.attributes["kind"] == "layer"
+    return {"registers": registers, "layer": float(layer), "layer_registers": registers * layer}
+
+
+def of_dot(work: Work) -> Features:
+    """A dtype without a rate is counted by its ratio to bf16, which is then the coefficient of `dot_<dtype>`."""
+    dtype, weights = str(work.attributes["dtype"]), work["depth"] * work["panels"] * LANES
+    name, rated = ("dot", dtype) if dtype in work.dot_rates else (f"dot_{dtype}", "bf16")
+    cycles = weights * WEIGHT_BYTES[rated] / work.dot_rates[rated]
+    return {
+        name: cycles,
+        "registers": work.registers(work["panels"]),
+        "odd_panels": float(work["panels"] % 2),
+        "ragged_depth": float(work["depth"] % MXU_DEPTH != 0),
+    }
+
+
+def of_panels(work: Work) -> Features:
+    return {"registers": work.registers(work["panels"])}
+
+
+def of_split_heads(work: Work) -> Features:
+    registers = (work["heads"] + 2 * work["kv_heads"]) * work.registers(work.panels("head_dim"))
+    normed = work["heads"] + work["kv_heads"] if "q_norm" in work.operands else 0
+    narrow = work["head_dim"] % LANES != 0
+    return {"registers": registers, "narrow_registers": registers * narrow, "normed_heads": float(normed)}
+
+
+def of_attend(work: Work) -> Features:
+    """A pair is one sequence and kv head: a dot with its keys, a softmax, a dot with its values.
+
+    `moving`: the place of the queries and the state is known only when the kernel runs (a loop over groups of rows).
+    The compiler then takes the pairs one after the other instead of interleaving them.
+    """
+    pairs = work["sequences"] * work["kv_heads"]
+    scores = pairs * -(-work["group"] // SUBLANES) * work["tokens"] / LANES
+    tiles = pairs * work.panels("head_dim") * work["tokens"] / LANES
+    return {
+        "pairs": float(pairs),
+        "score_registers": scores,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+        "moving_pairs": pairs * float(work["moving"]),
+    }
+
+
+def of_join_heads(work: Work) -> Features:
+    registers = work["heads"] * work.registers(work.panels("head_dim"))
+    return {"registers": registers, "narrow_registers": registers * (work["head_dim"] % LANES != 0)}
+
+
+FEATURES: Mapping[str, Callable[[Work], Features]] = {
+    "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
+    "embed": of_panels,
+    "norm": of_norm,
+    "as_operand": of_columns("columns"),
+    "residual_add": of_columns("columns"),
+    "residual_add_norm": of_norm,
+    "matmul": of_dot,
+    "head": of_dot,
+    "gated": of_columns("width"),
+    "plain": of_columns("width"),
+    "split_heads": of_split_heads,
+    "merge_newest": lambda work: {"panels": float(work["panels"])},
+    "attend": of_attend,
+    "join_heads": of_join_heads,
+    "head_start": lambda work: {"registers": work["rows"] / SUBLANES},
+    "head_finish": lambda work: {"registers": work["rows"] / SUBLANES},
+}
+
+
+@dataclass(frozen=True)
+class CycleTable:
+    """The fitted formulas, for the dots of one chip."""
+
+    file: OperationsFile
+    cost: Cost
+
+    @classmethod
+    def on(cls, cost: Cost) -> CycleTable:
+        return cls(operations_file(), cost)
+
+    def issue(self, kind: str) -> float:
+        """Cycles of `start`, `wait`, `signal`, `scalar`, `when`, and of one trip of a `loop`."""
+        return self.file.issue[kind].value
+
+    def cycles(self, op: Compute) -> tuple[float, str | None]:
+        """Issue cycles of a computation; 0 and a note for what no formula is known for."""
+        formula, features = self.file.kinds.get(op.kind), FEATURES.get(op.kind)
+        if formula is None or features is None:
+            return 0.0, f"{op.kind}: no cycles are known, counted as 0"
+        found = features(Work.of(op, self.cost))
+        unknown = sorted(name for name, amount in found.items() if amount and name not in formula.per)
+        note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else None
+        cycles = formula.base + sum(formula.per.get(name, 0.0) * amount for name, amount in found.items())
+        return max(0.0, cycles), note
+
+
+@cache
+def operations_file() -> OperationsFile:
+    path = Path(__file__).with_name("operations.yaml")
+    file, faults = validate(OperationsFile, parse_yaml(path.read_text(encoding="utf-8")))
+    if file is None:
+        raise SchedcError("\n".join([f"{path.name}:", *(f"  {fault}" for fault in faults)]))
+    return file
