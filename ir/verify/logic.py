@@ -20,6 +20,8 @@ _STEPS = 60
 """Goals that one search takes apart."""
 _MORE_TERMS = 3
 """Terms that a goal may have more than the one that was asked."""
+_LARGEST = 1 << 50
+"""Goals beyond this come from multiplying facts in circles, and would not fit the samples' 64 bits."""
 
 
 class Condition(NamedTuple):
@@ -223,7 +225,8 @@ class Logic:
             low, high = self.atoms.interval(value)
             if low >= 0:
                 return True
-            if isinstance(value, Lin) and high >= 0 and len(value.terms) <= most and value not in seen:
+            small = -_LARGEST < low and high < _LARGEST
+            if isinstance(value, Lin) and small and high >= 0 and len(value.terms) <= most and value not in seen:
                 seen.add(value)
                 if not self._refuted(value, facts):
                     heappush(open_goals, (len(value.terms) + cost, cost, value))
