@@ -225,7 +225,7 @@ class Logic:
             low, high = self.atoms.interval(value)
             if low >= 0:
                 return True
-            small = -_LARGEST < low and high < _LARGEST
+            small = low > -_LARGEST and high < _LARGEST
             if isinstance(value, Lin) and small and high >= 0 and len(value.terms) <= most and value not in seen:
                 seen.add(value)
                 if not self._refuted(value, facts):
