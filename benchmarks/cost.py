@@ -99,7 +99,10 @@ def copies(ops: tuple[Op, ...], times: int = 1) -> Iterator[tuple[int, int]]:
 
 
 def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
-    """Issue cycles of every operation, of one copy of it where it is unrolled."""
+    """Issue cycles of every operation, of one copy of it where it is unrolled.
+
+    What stands on a loop's own line is the end of its body: stalls until the last computation's results are there.
+    """
     program = stacked(program)
     kernel, times = emit(program), dict(copies(program.body))
     with tempfile.TemporaryDirectory() as folder:
@@ -108,10 +111,16 @@ def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
         report = compile_kernel(path, parse_target(TARGET).topology_name)
     first = sorted({line for line, _ in kernel.operations})
     after = dict(zip(first, [*first[1:], kernel.source.count("\n") + 1], strict=True))
-    return [
-        (op, sum(count for at, count in report.line_cycles.items() if line <= at < after[line]) / times[id(op)])
+    on_line = {
+        id(op): sum(count for at, count in report.line_cycles.items() if line <= at < after[line])
         for line, op in kernel.operations
-    ], report
+    }
+    for _, op in kernel.operations:
+        if isinstance(op, Loop) and not op.unroll and any(isinstance(inner, Compute) for inner in op.body):
+            last = [inner for inner in op.body if isinstance(inner, Compute)][-1]
+            on_line[id(last)] += on_line[id(op)]
+            on_line[id(op)] = 0
+    return [(op, on_line[id(op)] / times[id(op)]) for _, op in kernel.operations], report
 
 
 def measure() -> None:
@@ -135,7 +144,9 @@ def measure() -> None:
             match op:
                 case Compute():
                     work = Work.of(op, parse_target(TARGET).cost)
-                    found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(round(cycles, 1))
+                    found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(
+                        round(cycles, 1)
+                    )
                 case Start() | Wait():
                     issue[type(op).__name__.lower()].append(round(cycles, 1))
     rows_out = [
@@ -144,7 +155,11 @@ def measure() -> None:
     ]
     head = f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
     command = "# Made by: python benchmarks/cost.py measure\n"
-    data = {"target": TARGET, "versions": versions, "kernels": kernels, "issue": issue, "operations": rows_out}
+    spread = {
+        kind: {"median": float(np.median(c)), "least": min(c), "most": max(c), "places": len(c)}
+        for kind, c in issue.items()
+    }
+    data = {"target": TARGET, "versions": versions, "kernels": kernels, "issue": spread, "operations": rows_out}
     MEASURED.write_text(head + command + format_yaml(data))
 
 
@@ -154,10 +169,11 @@ def measure() -> None:
 def points() -> dict[str, list[tuple[Features, float]]]:
     """(features, mean cycles) of every shape that was measured, by kind."""
     data = parse_yaml(MEASURED.read_text())
-    rates = dict(parse_target(data["target"]).cost.dot_bytes_per_cycle)
+    cost = parse_target(data["target"]).cost
+    rates = dict(cost.dot_bytes_per_cycle)
     found: dict[str, list[tuple[Features, float]]] = defaultdict(list)
     for row in data["operations"]:
-        work = Work(row["attributes"], frozenset(row["operands"]), rates)
+        work = Work(row["attributes"], frozenset(row["operands"]), rates, cost.dot_drain_cycles)
         found[row["operation"]].append((FEATURES[row["operation"]](work), float(np.mean(row["cycles"]))))
     return found
 
@@ -165,7 +181,10 @@ def points() -> dict[str, list[tuple[Features, float]]]:
 def fitted(rows: list[tuple[Features, float]]) -> tuple[float, dict[str, float], float]:
     """Base, coefficients and mean relative error of the best formula without negative parts, by trying all of them.
 
-    Deviations count relative to the cycles, but not below 50: an operation that takes 5 is hidden by its neighbours.
+    Best is the least sum of deviations, not of their squares (by reweighting): places where a neighbour hides most of
+    an operation should not bend the formula.
+
+    A kind that drains the MXU has no other constant. Deviations count relative to the cycles, but not below 50: an operation that takes 5 is hidden by its neighbours.
     """
     names = sorted({name for features, _ in rows for name, amount in features.items() if amount})
     cycles = np.array([count for _, count in rows])
@@ -174,10 +193,15 @@ def fitted(rows: list[tuple[Features, float]]) -> tuple[float, dict[str, float],
     best: tuple[float, np.ndarray] = (np.inf, np.zeros(len(names) + 1))
     for used in product((False, True), repeat=len(names) + 1):
         chosen = np.array(used)
-        if not chosen.any() or chosen.sum() > len(rows):
+        if not chosen.any() or chosen.sum() > len(rows) or (chosen[0] and "drain" in names):
             continue
-        part = np.linalg.lstsq(columns[:, chosen] * weight[:, None], cycles * weight, rcond=None)[0]
-        loss = float((((columns[:, chosen] @ part - cycles) * weight) ** 2).sum())
+        trust = np.ones(len(rows))
+        for _ in range(20):
+            scale = weight * np.sqrt(trust)
+            part = np.linalg.lstsq(columns[:, chosen] * scale[:, None], cycles * scale, rcond=None)[0]
+            deviation = np.abs(columns[:, chosen] @ part - cycles) * weight
+            trust = 1.0 / np.maximum(deviation, 0.001)
+        loss = float(deviation.sum())
         if (part >= 0).all() and loss < best[0] - 1e-9:
             best = loss, np.zeros(len(names) + 1)
             best[1][chosen] = part
@@ -194,7 +218,7 @@ def fit() -> None:
         kinds[kind] = {"base": base, "per": per, "points": len(rows), "error": error}
         print(f"{kind:18} {len(rows):3} shapes, error {error:5.1%}: {base} + {per}")
     median = f"median of measured.yaml ({data['versions']})"
-    issue = {kind: {"value": float(np.median(counts)), "source": median} for kind, counts in data["issue"].items()}
+    issue = {kind: {"value": spread["median"], "source": median} for kind, spread in data["issue"].items()}
     for kind, value in ASSUMED.items():
         issue[kind] = {"value": value, "source": "assumed: a few scalar instructions"}
     out = {

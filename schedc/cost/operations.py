@@ -1,9 +1,10 @@
 """Issue cycles of one computation, by its kind and attributes.
 
-A dot takes its weights' bytes at the chip's rate of dots (FACTS: `4 · (K/R) · (N/256) / 2`); everything else is counted
-in vector registers of f32[8, 128]. The coefficients are fitted to what the TPU compiler makes of these operations in
-generated kernels: `measured.yaml` is the measurement, `operations.yaml` the fit, both made by `benchmarks/cost.py`.
-They are those of tpu7x; other chips differ in their dots, for the rest its numbers stand in.
+A dot takes its weights' bytes at the chip's rate of dots (for bf16 on tpu7x `4 · (K/16) · (N/256) / 2`) and then
+drains the MXU; everything else is counted in vector registers of f32[8, 128]. The coefficients are fitted to what the
+TPU compiler makes of these operations in generated kernels: `measured.yaml` is the measurement, `operations.yaml` the
+fit, both made by `benchmarks/cost.py`. They are those of tpu7x; other chips differ in their dots, for the rest its
+numbers stand in.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from schedc.target.chip import Cost
 from schedc.validation import validate
 from schedc.yaml_text import parse_yaml
 
-LANES, SUBLANES, MXU_DEPTH = 128, 8, 256
+LANES, SUBLANES = 128, 8
 WEIGHT_BYTES = {"bf16": 2.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "int4": 0.5, "fp4_e2m1": 0.5}
 Features = dict[str, float]
 """What the cycles of an operation are linear in, beside a constant."""
@@ -35,6 +36,8 @@ class Work:
     operands: frozenset[str]
     dot_rates: Mapping[str, float]
     """Weight bytes a cycle, by dtype of the weights."""
+    drain: float
+    """Cycles until the MXU has given its last result."""
 
     @classmethod
     def of(cls, op: Compute, cost: Cost) -> Work:
@@ -44,7 +47,9 @@ class Work:
         if op.kind == "attend":
             queries = next(operand.region for operand in op.operands if operand.name == "q")
             attributes["moving"] = any(leaves(queries.offset))
-        return cls(attributes, frozenset(operand.name for operand in op.operands), dict(cost.dot_bytes_per_cycle))
+        operands = frozenset(operand.name for operand in op.operands)
+        rates = {str(dtype): rate for dtype, rate in cost.dot_bytes_per_cycle.items()}
+        return cls(attributes, operands, rates, cost.dot_drain_cycles)
 
     def __getitem__(self, name: str) -> int:
         return int(self.attributes[name])
@@ -71,12 +76,7 @@ def of_dot(work: Work) -> Features:
     dtype, weights = str(work.attributes["dtype"]), work["depth"] * work["panels"] * LANES
     name, rated = ("dot", dtype) if dtype in work.dot_rates else (f"dot_{dtype}", "bf16")
     cycles = weights * WEIGHT_BYTES[rated] / work.dot_rates[rated]
-    return {
-        name: cycles,
-        "registers": work.registers(work["panels"]),
-        "odd_panels": float(work["panels"] % 2),
-        "ragged_depth": float(work["depth"] % MXU_DEPTH != 0),
-    }
+    return {name: cycles, "drain": work.drain}
 
 
 def of_panels(work: Work) -> Features:
@@ -134,6 +134,10 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
 }
 
 
+UNMEASURED: Mapping[str, str] = {"as_operand": "residual_add", "residual_add_norm": "norm"}
+"""Kinds that no measured kernel has, and the kind whose formula stands in."""
+
+
 @dataclass(frozen=True)
 class CycleTable:
     """The fitted formulas, for the dots of one chip."""
@@ -151,12 +155,14 @@ class CycleTable:
 
     def cycles(self, op: Compute) -> tuple[float, str | None]:
         """Issue cycles of a computation; 0 and a note for what no formula is known for."""
-        formula, features = self.file.kinds.get(op.kind), FEATURES.get(op.kind)
+        stand_in = UNMEASURED.get(op.kind) if op.kind not in self.file.kinds else None
+        formula, features = self.file.kinds.get(stand_in or op.kind), FEATURES.get(op.kind)
         if formula is None or features is None:
             return 0.0, f"{op.kind}: no cycles are known, counted as 0"
         found = features(Work.of(op, self.cost))
         unknown = sorted(name for name, amount in found.items() if amount and name not in formula.per)
-        note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else None
+        note = f"{op.kind}: not measured, counted as {stand_in}" if stand_in else None
+        note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else note
         cycles = formula.base + sum(formula.per.get(name, 0.0) * amount for name, amount in found.items())
         return max(0.0, cycles), note
 
