@@ -184,7 +184,8 @@ def fitted(rows: list[tuple[Features, float]]) -> tuple[float, dict[str, float],
     Best is the least sum of deviations, not of their squares (by reweighting): places where a neighbour hides most of
     an operation should not bend the formula.
 
-    A kind that drains the MXU has no other constant. Deviations count relative to the cycles, but not below 50: an operation that takes 5 is hidden by its neighbours.
+    A kind that drains the MXU has no other constant. Deviations count relative to the cycles, but not below 50: an
+    operation that takes 5 is hidden by its neighbours.
     """
     names = sorted({name for features, _ in rows for name, amount in features.items() if amount})
     cycles = np.array([count for _, count in rows])
@@ -284,7 +285,7 @@ def simulations() -> None:
             took = time.perf_counter() - began
             name, least_ns = bounds(program, Machine.of(target), timeline).largest
             print(
-                f"{model:16} {policy:14} {timeline.step_ns / 1e3:9.1f} us, {timeline.step_ns / least_ns:.3f} x the {name} "
+                f"{model:16} {policy:14} {timeline.step_ns / 1e3:9.1f} us, {timeline.step_ns / least_ns:.3f} x {name} "
                 f"bound, HBM busy {timeline.hbm_busy_fraction:.1%}, {timeline.transfers} transfers, {took:.2f} s"
             )
 

@@ -51,7 +51,7 @@ def test_every_kind_of_the_formulas_is_measured_and_fitted():
 
 @pytest.mark.parametrize("row", MEASURED["operations"], ids=lambda row: row["operation"])
 def test_the_formulas_are_near_the_measurement(row: dict):
-    """Within half, or 150 cycles: an operation shares its cycles with its neighbours, which differ from place to place."""
+    """Within half, or 150 cycles: an operation shares its cycles with its neighbours, which differ by place."""
     kind = row["operation"]
     features = FEATURES[kind](Work(row["attributes"], frozenset(row["operands"]), {"bf16": 4096.0}, drain=220.0))
     formula = operations_file().kinds[kind]
