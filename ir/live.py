@@ -2,7 +2,8 @@
 
 A buffer is live from the first operation that writes it (the start of the transfer, or the compute)
 to the last that needs it: a read, or the wait of a transfer from or to it. If an iteration of a loop
-may read what an earlier one left, the buffer is live in the whole loop.
+may read what an earlier one left, the buffer is live in the whole loop. So is one that a loop writes
+part by part and that is read after it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class _Live:
             a, b = spans.get(buffer, (first, last))
             spans[buffer] = min(a, first), max(b, last)
 
+        piecewise: list[tuple[str, int, int]] = []
         index = 0
 
         def visit(ops: tuple[Op, ...]) -> None:
@@ -74,8 +76,12 @@ class _Live:
                 if isinstance(op, Loop):
                     for buffer in self._carried(op):
                         extend(buffer, here, index - 1)
+                    piecewise.extend((buffer, here, index - 1) for buffer in self._written_piecewise(op))
 
         visit(self._program.body)
+        for buffer, first, last in piecewise:
+            if spans[buffer][1] > last:
+                extend(buffer, first, last)
         return tuple(LiveRange(b.name, *spans[b.name]) for b in self._program.buffers if b.name in spans)
 
     def _touched(self, op: Op) -> set[str]:
@@ -88,6 +94,20 @@ class _Live:
                 return {operand.region.storage for operand in operands}
             case _:
                 return set()
+
+    def _written_piecewise(self, loop: Loop) -> set[str]:
+        """Buffers of which every iteration writes another part: used after the loop, they must outlive all of it."""
+        written: set[str] = set()
+        for op in walk(loop.body):
+            targets = [op.target] if isinstance(op, Start) else []
+            if isinstance(op, Compute):
+                targets = [operand.region for operand in op.operands if operand.access != "read"]
+            for region in targets:
+                moving = {leaf.name for expr in (region.offset, region.slot) for leaf in leaves(expr)
+                          if isinstance(leaf, Counter)}  # fmt: skip
+                if loop.counter in moving:
+                    written.add(region.storage)
+        return written & self._sizes.keys()
 
     def _carried(self, loop: Loop) -> set[str]:
         """Buffers of which an iteration may need what was there when it began."""

@@ -11,7 +11,11 @@ from schedc.lower.graph import PER_WORD, Declarations, Grain, Matrix, Phase, Pre
 from schedc.weights.layout import VectorItem
 
 WORK = "work"
-"""The pool of activations and caches; streamed weights have their own pool."""
+"""The pool of activations."""
+
+CACHE = "cache"
+"""The pool of cache tiles. They lie at dynamic addresses, and in the pool of the activations the compiler would have to
+assume that every activation stored might be one of them."""
 
 
 @dataclass(frozen=True)

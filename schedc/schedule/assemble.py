@@ -22,7 +22,6 @@ from schedc.ir.program import (
 )
 from schedc.ir.program import Phase as PhaseOp
 from schedc.lower.graph import Phase, Segment, Site, StepGraph, Stream, VectorBlock
-from schedc.lower.parts import WORK
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.sequence import Affine, Lap, Sequence
 
@@ -67,7 +66,7 @@ class Assembly:
         buffers = [Buffer(r.buffer, r.ring.name, r.slot_rows, r.ring.slots) for r in rings] + list(declared.buffers)
         semaphores = [Semaphore(f"{r.ring.name}_arrived", r.ring.slots) for r in rings] + list(declared.semaphores)
         arrays = [Array(s.name, self._layout(s).rows, "weight") for s in self.graph.streams] + list(declared.arrays)
-        pools = [Pool(ring.ring.name) for ring in rings] + [Pool(WORK)]
+        pools = [Pool(name) for name in dict.fromkeys(buffer.pool for buffer in buffers)]
         body = tuple(op for index in range(len(self.graph.segments)) for op in self._segment(index))
         prologue = PhaseOp("prologue", tuple(self._prologue()))
         return Program(

@@ -1,0 +1,1 @@
+"""The schedule as a program: nodes, text form, proof, allocation, execution."""

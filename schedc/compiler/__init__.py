@@ -1,0 +1,1 @@
+"""The whole way from a spec to a checked kernel."""
