@@ -13,6 +13,9 @@ from schedc.weights.layout import VectorItem
 WORK = "work"
 """The pool of activations."""
 
+STREAM = "stream"
+"""The pool of what is only read: streamed weights, table rows. The compiler keeps the order of starts into one pool."""
+
 CACHE = "cache"
 """The pool of cache tiles. They lie at dynamic addresses, and in the pool of the activations the compiler would have to
 assume that every activation stored might be one of them."""

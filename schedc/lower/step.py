@@ -22,7 +22,7 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.mixers.gqa import is_active
-from schedc.lower.parts import WORK, Place, compute, each_row, operand_words
+from schedc.lower.parts import STREAM, WORK, Place, compute, each_row, operand_words
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, RopeTable, RowTable
@@ -80,7 +80,7 @@ class StepLowering:
         panels = grain.tile_units[self.head.name]
         logits = panels * rows
         buffers = [
-            Buffer("token_row", WORK, round_up(rows * self.embedding.entry_rows, 8)),
+            Buffer("token_row", STREAM, round_up(rows * self.embedding.entry_rows, 8)),
             Buffer("x", WORK, residual_rows(self.spec, shape)),
             Buffer("head_in", WORK, ceil_div(self.spec.hidden, LANES) * operand_words(rows, self.dtype)),
             Buffer("best", WORK, 2 * rows),
@@ -89,7 +89,7 @@ class StepLowering:
         arrays = [Array("embedding", self.embedding.rows, "weight"), Array("ids", rows, "output")]
         semaphores = [Semaphore("token_arrived", shape.rows), Semaphore("ids_written")]
         for table in self.rope_tables.values():
-            buffers.append(Buffer(f"{table.name}_row", WORK, rows * table.position_rows))
+            buffers.append(Buffer(f"{table.name}_row", STREAM, rows * table.position_rows))
             arrays.append(Array(table.name, table.rows, "weight"))
             semaphores.append(Semaphore(f"{table.name}_arrived", shape.rows))
         if shape.logits:

@@ -22,6 +22,7 @@ from schedc.ir.program import (
 )
 from schedc.ir.program import Phase as PhaseOp
 from schedc.lower.graph import Phase, Segment, Site, StepGraph, Stream, VectorBlock
+from schedc.lower.parts import STREAM
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.sequence import Affine, Lap, Sequence
 
@@ -63,7 +64,7 @@ class Assembly:
     def program(self) -> Program:
         declared = self.graph.declarations
         rings = self.rings.values()
-        buffers = [Buffer(r.buffer, r.ring.name, r.slot_rows, r.ring.slots) for r in rings] + list(declared.buffers)
+        buffers = [Buffer(r.buffer, STREAM, r.slot_rows, r.ring.slots) for r in rings] + list(declared.buffers)
         semaphores = [Semaphore(f"{r.ring.name}_arrived", r.ring.slots) for r in rings] + list(declared.semaphores)
         arrays = [Array(s.name, self._layout(s).rows, "weight") for s in self.graph.streams] + list(declared.arrays)
         pools = [Pool(name) for name in dict.fromkeys(buffer.pool for buffer in buffers)]

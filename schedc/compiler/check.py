@@ -1,0 +1,187 @@
+"""Compile the kernel with the real TPU compiler and hold what it made against the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from schedc.backends.pallas.aot.compile import compile_kernel
+from schedc.backends.pallas.aot.failure import CompileFailed
+from schedc.backends.pallas.aot.process import Progress
+from schedc.backends.pallas.aot.report import CompileReport
+from schedc.backends.pallas.aot.transfers import Expected, check_order
+from schedc.backends.pallas.emit.kernel import Kernel
+from schedc.compiler.pipeline import Compiled
+from schedc.cost.operations import CycleTable
+from schedc.errors import CheckFailed
+from schedc.ir.expr import evaluate
+from schedc.ir.program import (
+    ROW_BYTES,
+    Await,
+    Compute,
+    Loop,
+    Op,
+    Phase,
+    Program,
+    SetScalar,
+    Signal,
+    Start,
+    Wait,
+    When,
+    walk,
+)
+from schedc.ir.text_print import print_op
+
+LARGE_COPY_BYTES = 2**20
+"""A copy of this size beside the kernel means that XLA moves a weight or a cache in every step."""
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What the TPU compiler made of the kernel, and every way in which it differs from the program."""
+
+    versions: Mapping[str, str]
+    lower_seconds: float
+    compile_seconds: float
+    code_bytes: int
+    vmem_bytes: Mapping[str, int]
+    """By kind: `scratch` are the pools, `internal` the compiler's own, `spill` registers, `window` and `other`."""
+    program_vmem_bytes: int
+    vmem_limit_bytes: int
+    issue_cycles: int
+    """Bundles of the whole schedule, stalls included, every loop body once."""
+    predicted_cycles: int
+    """Ours for the same: all operations of the program, every loop body once."""
+    phase_cycles: Mapping[str, int]
+    transfers: int
+    problems: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """(label, value) for a person."""
+        extra = ", ".join(f"{kind} {size:,}" for kind, size in self.vmem_bytes.items() if size and kind != "scratch")
+        total = sum(self.vmem_bytes.values())
+        return [
+            ("compiler", f"jax {self.versions['jax']}, libtpu {self.versions['libtpu']}"),
+            ("compiled in", f"{self.lower_seconds:.1f} s to lower, {self.compile_seconds:.1f} s to compile"),
+            ("code", f"{self.code_bytes:,} bytes"),
+            (
+                "VMEM",
+                f"{total:,} of {self.vmem_limit_bytes:,} bytes: pools {self.vmem_bytes['scratch']:,}"
+                f" (ours {self.program_vmem_bytes:,}){', ' if extra else ''}{extra}",
+            ),
+            ("issue cycles", f"{self.issue_cycles:,} (ours {self.predicted_cycles:,}), every loop body once"),
+            ("transfers", f"{self.transfers} starts, in the program's order"),
+        ]
+
+
+def check(
+    compiled: Compiled, kernel_path: Path, timeout: float = 600, progress: Progress | None = None
+) -> CheckReport:
+    """Raises CheckFailed, at the operation of the program, if the compiler refuses the kernel."""
+    target = compiled.request.target
+    try:
+        made = compile_kernel(
+            kernel_path, target.topology_name, target.devices_used, timeout=timeout, progress=progress
+        )
+    except CompileFailed as error:
+        raise CheckFailed(_located(error, compiled.kernel)) from None
+    kinds = ("scratch", "internal", "spill", "window", "other")
+    vmem = {kind: made.vmem_bytes(kind) for kind in kinds}
+    ours = sum(pool.rows for pool in compiled.program.pools) * ROW_BYTES
+    limit = target.capability.vmem_usable_bytes
+    wanted = list(expected_transfers(compiled.program, compiled.kernel))
+    return CheckReport(
+        versions=asdict(made.versions),
+        lower_seconds=round(made.seconds.lower, 2),
+        compile_seconds=round(made.seconds.compile, 2),
+        code_bytes=made.code_bytes,
+        vmem_bytes=vmem,
+        program_vmem_bytes=ours,
+        vmem_limit_bytes=limit,
+        issue_cycles=made.cycles.total if made.cycles else 0,
+        predicted_cycles=round(predicted_cycles(compiled.program, CycleTable.on(target.cost))),
+        phase_cycles=phase_cycles(compiled.program, compiled.kernel, made),
+        transfers=len(wanted),
+        problems=(*_memory_problems(vmem, ours, limit, made), *check_order(made, wanted)),
+    )
+
+
+def _memory_problems(vmem: Mapping[str, int], ours: int, limit: int, made: CompileReport) -> Iterator[str]:
+    if vmem["scratch"] != ours:
+        yield f"the compiler allocates {vmem['scratch']} bytes for the pools, the program {ours}"
+    if sum(vmem.values()) > limit:
+        yield f"VMEM of {sum(vmem.values())} bytes with spills is over the limit of {limit}"
+    for copy in made.copies_of(LARGE_COPY_BYTES):
+        yield f"XLA copies {copy.bytes} bytes beside the kernel in every step: {copy.name}, {copy.result}"
+    if made.temp_bytes > LARGE_COPY_BYTES:
+        yield f"XLA takes {made.temp_bytes} bytes of temporaries beside the kernel"
+
+
+def _located(error: CompileFailed, kernel: Kernel) -> str:
+    """The compiler's refusal at the operation of the program that its line comes from."""
+    failure = error.failure
+    message = f"the TPU compiler refuses the kernel ({failure.stage}): {failure.reason}"
+    for line in failure.lines:
+        operations = [(first, op) for first, op in kernel.operations if first <= line]
+        if operations:
+            first, op = operations[-1]
+            return f"{message}\n  at kernel.py line {line}: {print_op(op).removesuffix(' {')}"
+    return message
+
+
+def expected_transfers(program: Program, kernel: Kernel) -> Iterator[Expected]:
+    """(line, rows, direction) of every start as the compiler sees it: loops once, unrolled loops copy by copy."""
+    arrays = {array.name for array in program.arrays}
+    lines = {id(op): line for line, op in kernel.operations}
+
+    def visit(ops: tuple[Op, ...], counters: dict[str, int]) -> Iterator[Expected]:
+        for op in ops:
+            match op:
+                case Start(source, target):
+                    direction = "vmem_to_hbm" if target.storage in arrays else "hbm_to_vmem"
+                    yield lines[id(op)], source.rows, direction
+                case Loop(counter, trips, body, True):
+                    for value in range(evaluate(trips, counters.__getitem__, lambda array, index: 0)):
+                        yield from visit(body, counters | {counter: value})
+                case Loop() | When() | Phase():
+                    yield from visit(op.body, counters)
+
+    return visit(program.body, {})
+
+
+def predicted_cycles(program: Program, table: CycleTable) -> float:
+    """Issue cycles of all operations, every loop body once and unrolled loops copy by copy."""
+    issued = {Start: "start", Wait: "wait", Signal: "signal", Await: "wait", SetScalar: "scalar", When: "when"}
+
+    def visit(ops: tuple[Op, ...]) -> float:
+        total = 0.0
+        for op in ops:
+            total += table.issue(issued[type(op)]) if type(op) in issued else 0.0
+            match op:
+                case Compute():
+                    total += table.cycles(op)[0]
+                case Loop(_, trips, body, unroll):
+                    copies = evaluate(trips, lambda name: 0, lambda array, index: 0) if unroll else 1
+                    total += copies * visit(body)
+                case When() | Phase():
+                    total += visit(op.body)
+        return total
+
+    return visit(program.body)
+
+
+def phase_cycles(program: Program, kernel: Kernel, made: CompileReport) -> dict[str, int]:
+    """The compiler's issue cycles by phase, every loop body once."""
+    starts = [(line, op.name) for line, op in kernel.operations if isinstance(op, Phase)]
+    cycles = {op.name: 0 for op in walk(program.body) if isinstance(op, Phase)}
+    first_line = starts[0][0] if starts else 0
+    for line, amount in made.line_cycles.items():
+        if line >= first_line and starts:
+            name = [name for start, name in starts if start <= line][-1]
+            cycles[name] += amount
+    return cycles

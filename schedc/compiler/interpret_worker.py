@@ -1,0 +1,121 @@
+"""The process that interprets one kernel in one mode: `python -m schedc.compiler.interpret_worker request.json`.
+
+It writes what it found to the file that the request names; races go to its output, where jax prints them. A wait that
+does not end is noticed, and named by its line.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from schedc.backends.pallas import compat
+from schedc.backends.pallas.aot.load import HELPERS, load_kernel
+from schedc.compiler.trial import Trial, difference, problems, telling_steps
+from schedc.lower.graph import StepShape
+from schedc.spec.model import ModelSpec
+from schedc.weights.layout import from_dict
+
+
+def main(request_file: str) -> None:
+    request = json.loads(Path(request_file).read_text())
+    answer = Answer(Path(request["answer"]))
+    _watch_waits(answer, request["stuck_seconds"])
+    try:
+        _interpret(request, answer)
+        answer.write(done=True)
+    except Exception as error:
+        answer.write(failure=f"{type(error).__name__}: {error}")
+
+
+class Answer:
+    """What is known so far, in a file that is rewritten after every step."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.facts: dict[str, Any] = {
+            "problems": [],
+            "steps": 0,
+            "logits": 0.0,
+            "logits_limit": 0.0,
+            "cache": 0.0,
+            "cache_limit": 0.0,
+        }
+
+    def write(self, **facts: Any) -> None:
+        self.facts |= facts
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.facts))
+        part.replace(self.path)
+
+
+def _interpret(request: dict[str, Any], answer: Answer) -> None:
+    compat.exact_locations(HELPERS)
+    spec = ModelSpec.model_validate(request["spec"])
+    shape = StepShape(request["rows"], request["context"], logits=True)
+    trial = Trial(
+        spec,
+        shape,
+        load_kernel(Path(request["kernel"])),
+        [from_dict(layout) for layout in request["layouts"]],
+        request["kv_tokens"],
+        compat.interpret_params(request["mode"]),
+    )
+    steps = telling_steps(spec, shape, request["kv_tokens"])
+    for number, (positions, active) in enumerate(steps):
+        outcome = trial.step(positions, active)
+        raced = compat.races_found()
+        compat.reset_interpreter()
+        found = difference(outcome, spec)
+        for name in ("logits", "cache"):
+            if getattr(found, name) / getattr(found, f"{name}_limit") >= answer.facts[name] / (
+                answer.facts[f"{name}_limit"] or 1.0
+            ):
+                answer.facts |= {name: getattr(found, name), f"{name}_limit": getattr(found, f"{name}_limit")}
+        answer.facts["problems"] += [f"step {number}: {line}" for line in problems(outcome, spec)]
+        answer.write(steps=number + 1, steps_planned=len(steps), raced=answer.facts.get("raced", False) or raced)
+
+
+def _watch_waits(answer: Answer, stuck_seconds: float) -> None:
+    """End the process when the kernel stays in one wait: one device alone can then never leave it."""
+    interpreter: Any = importlib.import_module("jax._src.pallas.mosaic.interpret.interpret_pallas_call")
+    source_info: Any = importlib.import_module("jax._src.source_info_util")
+    waiting: dict[str, Any] = {"since": None, "line": 0}
+
+    def watched(wait: Callable[..., Any]) -> Callable[..., Any]:
+        def entered(*arguments: Any, **named: Any) -> Any:
+            info = named.get("source_info")
+            frame = source_info.user_frame(info.traceback) if info is not None else None
+            waiting["line"] = frame.start_line if frame is not None else 0
+            waiting["since"] = time.monotonic()
+            try:
+                return wait(*arguments, **named)
+            finally:
+                waiting["since"] = None
+
+        return entered
+
+    interpreter.dma_wait = watched(interpreter.dma_wait)
+    interpreter.semaphore_wait = watched(interpreter.semaphore_wait)
+
+    def watch() -> None:
+        while True:
+            time.sleep(0.2)
+            since = waiting["since"]
+            if since is not None and time.monotonic() - since > stuck_seconds:
+                answer.write(stuck_line=waiting["line"])
+                sys.stdout.flush()
+                os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,173 @@
+"""The folder a compilation leaves: written whole or not at all, read back by what packs, runs or shows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from schedc.compiler.manifest import INTERFACE, manifest
+from schedc.compiler.pipeline import Compiled
+from schedc.errors import CheckFailed, UserError
+from schedc.ir.program import ROW_BYTES
+from schedc.ir.text_print import print_program
+from schedc.spec.model import ModelSpec
+from schedc.validation import validate
+from schedc.weights.layout import Layout, from_dict
+
+KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT = "kernel.py", "manifest.json", "program.ir", "report.json", "kernel.export"
+FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT)
+_IGNORED = "__pycache__"
+
+
+@dataclass(frozen=True)
+class Output:
+    """A folder that was compiled earlier."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+    spec: ModelSpec
+    layouts: tuple[Layout, ...]
+
+    def read(self, name: str) -> str:
+        """The text of one of its files. Raises UserError if it is not there."""
+        return _read(self.folder / name)
+
+
+@contextmanager
+def new_output(folder: Path) -> Iterator[Path]:
+    """A draft folder beside `folder`, which takes its place when the block ends.
+
+    Raises UserError before the block if `folder` cannot be written, or is there and holds something else than an
+    earlier output. If a check fails in the block, the draft becomes `<folder>.failed`, to be looked at; after any
+    other error nothing is left.
+    """
+    place = folder.resolve()
+    _refuse_other_content(folder)
+    draft = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    try:
+        yield draft
+        _move(draft, place)
+    except CheckFailed as failure:
+        failed = folder.with_name(f"{place.name}.failed")
+        if not any(draft.iterdir()) or _foreign(failed):
+            raise
+        _move(draft, failed.resolve())
+        message = str(failure).replace(str(draft), str(failed))
+        raise CheckFailed(f"{message}\nthe files are kept in {failed}") from None
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def write_program(compiled: Compiled, draft: Path) -> None:
+    """Everything but the report, which waits for the checks."""
+    (draft / KERNEL).write_text(compiled.kernel.source, encoding="utf-8")
+    (draft / PROGRAM).write_text(print_program(compiled.program), encoding="utf-8")
+    _write_json(draft / MANIFEST, manifest(compiled))
+
+
+def write_report(compiled: Compiled, checked: Mapping[str, Any] | None, draft: Path) -> None:
+    _write_json(draft / REPORT, report(compiled, checked))
+
+
+def report(compiled: Compiled, checked: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The proof, the use of VMEM, the prediction, and what the TPU compiler says (None: not asked)."""
+    capability = compiled.request.target.capability
+    pools = {pool.name: pool.rows * ROW_BYTES for pool in compiled.program.pools}
+    return {
+        "model": compiled.request.spec.name,
+        "target": compiled.request.target.describe(),
+        "proof": {"proven": compiled.verdict.proven, **asdict(compiled.verdict.statistics)},
+        "vmem": {
+            "peak_bytes": sum(pools.values()),
+            "limit_bytes": capability.vmem_usable_bytes,
+            "pools": pools,
+        },
+        "cost": compiled.cost.to_dict(),
+        "compiler": None if checked is None else dict(checked),
+    }
+
+
+def is_output(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
+
+
+def read_output(folder: Path) -> Output:
+    """Raises UserError for a folder that is none, is damaged, or was written for another interface."""
+    if not is_output(folder):
+        raise UserError(f"{folder}: is not a folder written by `schedc compile`: it has no {MANIFEST}")
+    where = folder / MANIFEST
+    try:
+        data = json.loads(_read(where))
+        interface, spec_data, layouts = data["interface"], data["spec"], data["weights"]["layouts"]
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
+    if interface != INTERFACE:
+        raise UserError(f"{where}: has interface {interface}, this schedc has {INTERFACE}; compile again")
+    spec, faults = validate(ModelSpec, spec_data)
+    if spec is None:
+        raise UserError("\n".join([f"{where}: its spec cannot be used; compile again", *(f"  {f}" for f in faults)]))
+    return Output(folder, data, spec, tuple(from_dict(layout) for layout in layouts))
+
+
+def _refuse_other_content(folder: Path) -> None:
+    if folder.is_dir():
+        foreign = _foreign(folder)
+        if foreign:
+            raise UserError(
+                f"{folder}: is not overwritten, because it holds what `schedc compile` does not write: "
+                f"{', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}; give another folder with -o"
+            )
+    elif folder.exists() or folder.is_symlink():
+        raise UserError(f"{folder}: is a file; give a folder with -o")
+
+
+def _foreign(folder: Path) -> list[str]:
+    """Entries that a compilation did not write."""
+    try:
+        entries = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be read: {error.strerror or error}") from None
+    return [name for name in entries if name not in (*FILES, _IGNORED)]
+
+
+def _move(draft: Path, place: Path) -> None:
+    """Put `draft` where an earlier folder may be, which is kept until the new one is there."""
+    before = place.with_name(f"{draft.name}.before")
+    if place.exists():
+        place.rename(before)
+    try:
+        draft.rename(place)
+    except OSError:
+        if before.exists():
+            before.rename(place)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+
+
+def _unwritable(folder: Path, error: OSError) -> UserError:
+    return UserError(f"{folder}: cannot be written: {error.strerror or error}")

@@ -1,0 +1,219 @@
+"""A small model with the schedule of a large one: what the interpreter, far too slow for the large one, can run.
+
+Kinds and features of every layer, the pattern of layers, the size of a head and its queries a kv head stay. Widths,
+trips, context and ring depths are made as small as they can be with the same nesting of loops, starts and waits. The
+policy is not asked again: its plan for the large model is kept, with fewer and smaller tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+from schedc.compiler.pipeline import Request
+from schedc.compiler.skeleton import differences
+from schedc.ir.program import Program
+from schedc.lower.graph import LANES, PER_WORD, Grain, StepShape, Stream
+from schedc.lower.mixers.gqa import rows_at_once
+from schedc.lower.step import StepLowering
+from schedc.schedule.assemble import Assembly
+from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule
+from schedc.schedule.plan import Plan, Ring
+from schedc.spec.model import ModelSpec
+
+TRIPS = 3
+"""Enough for a first, a steady and a last one."""
+CACHE_TILES = 4
+"""The newest token's tile and up to three older ones."""
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """A small model and its schedule. `differences`: where its shape is not that of the large one, as a diff."""
+
+    spec: ModelSpec
+    shape: StepShape
+    schedule: Schedule
+    differences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Tiles that a weight is cut into, and whether the last of them is not full."""
+
+    tiles: int
+    partial: bool
+
+    def units(self, units: int) -> int | None:
+        """Units a tile that cut `units` so."""
+        return next((u for u in range(1, units + 1) if Cut.of(units, u) == self), None)
+
+    @staticmethod
+    def of(units: int, tile_units: int) -> Cut:
+        return Cut(ceil(units / tile_units), units % tile_units != 0)
+
+
+@dataclass(frozen=True)
+class Caps:
+    """How much of the large schedule is kept: at most so many tiles a weight, tiles ahead in a ring, trips a run."""
+
+    tiles: int
+    ahead: int
+    trips: int
+
+
+def shrink(request: Request, number_format: str | None = None) -> Shrunk:
+    """The smallest model found with the shape of `request`'s schedule; the one that differs least if there is none.
+
+    With `number_format`, such as f32, weights and cache have that format instead of their own. Raises what scheduling
+    the large model raises.
+    """
+    full = schedule(request.spec, request.shape, request.target, request.policy, request.settings)
+    best: Shrunk | None = None
+    for caps in _caps(full.plan):
+        found = _shrunk(request, full, caps, number_format)
+        if best is None or len(found.differences) < len(best.differences):
+            best = found
+        if not found.differences:
+            break
+    assert best is not None
+    return best
+
+
+def _caps(plan: Plan) -> Iterator[Caps]:
+    """From small to large."""
+    deepest = max(ring.ahead for ring in plan.rings)
+    for trips in (TRIPS, TRIPS + 1, TRIPS + 3):
+        for ahead in sorted({min(deepest, ahead) for ahead in (3, 4, 6, 8, deepest)}):
+            for tiles in sorted({3, ahead + 1, ahead + 2}):
+                yield Caps(tiles, ahead, trips)
+
+
+def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | None) -> Shrunk:
+    cuts = {
+        stream.name: _capped(Cut.of(stream.units, full.plan.tile_units[stream.name]), caps.tiles)
+        for stream in full.graph.streams
+    }
+    dtype = number_format or request.spec.kv.dtype
+    kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype)
+    shape = replace(request.shape, context=_context(request.shape.context, full.plan.kv_tokens, kv_tokens), logits=True)
+    spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
+    lowering = StepLowering(spec, shape)
+    tile_units = {stream.name: _tile_units(stream, cuts[stream.name]) for stream in lowering.streams()}
+    rings = tuple(_small_ring(ring, caps.ahead) for ring in full.plan.rings)
+    plan = replace(full.plan, rings=rings, tile_units=tile_units, kv_tokens=kv_tokens)
+    graph = lowering.graph(Grain(tile_units, kv_tokens))
+    attributes = {"model": spec.name, "policy": request.policy, "rows": shape.rows, "context": shape.context}
+    assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
+    made = Schedule(graph, plan, assembly.program(), assembly.layouts())
+    return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))
+
+
+def _with_logits(request: Request, full: Schedule) -> Program:
+    """The program that is compared: a small one always writes its logits, to be checked."""
+    if request.shape.logits:
+        return full.program
+    lowering = StepLowering(request.spec, replace(request.shape, logits=True))
+    graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens))
+    return Assembly(graph, full.plan, full.program.name, full.program.attributes).program()
+
+
+def _capped(cut: Cut, most: int) -> Cut:
+    return Cut(min(cut.tiles, most), cut.partial)
+
+
+def _tile_units(stream: Stream, cut: Cut) -> int:
+    """Units a tile: cut as wished, or into as many tiles at least."""
+    return cut.units(stream.units) or max(1, stream.units // cut.tiles)
+
+
+def _small_ring(ring: Ring, most: int) -> Ring:
+    ahead = min(ring.ahead, most)
+    return replace(ring, ahead=ahead, slots=max(1, ahead + ring.slots - ring.ahead))
+
+
+# Sizes
+
+
+def _small_spec(
+    request: Request,
+    full: Schedule,
+    cuts: Mapping[str, Cut],
+    caps: Caps,
+    kv_tokens: int,
+    shape: StepShape,
+    number_format: str | None,
+) -> ModelSpec:
+    spec = request.spec
+    units = {stream.name: stream.units for stream in full.graph.streams}
+    lowering = StepLowering(spec, request.shape)
+    data = spec.model_dump(mode="json")
+    hidden_cuts = [cuts[name] for name, count in units.items() if name in cuts and count == ceil(spec.hidden / LANES)]
+    data["hidden"] = _width(spec.hidden, hidden_cuts)
+    data["vocab"] = _width(spec.vocab, [cuts[lowering.head.name]])
+    data["eos_token_ids"] = []
+    for run, blocks in zip(data["layers"], lowering.blocks, strict=True):
+        run["repeat"] = min(run["repeat"], caps.trips)
+        for block, lowered in zip(run["pattern"], blocks, strict=True):
+            for part, matrices in (("mixer", lowered.mixer), ("feed_forward", lowered.feed_forward)):
+                wanted = [cuts[matrix.name] for matrix in matrices.matrices()]
+                smaller = SMALLER[block[part]["kind"]]
+                block[part] |= smaller(block[part], wanted, request.shape.rows)
+            window = block["mixer"].get("window")
+            if window is not None:
+                block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
+    if number_format is not None:
+        data["quantization"]["weights"] = data["kv"]["dtype"] = number_format
+    return ModelSpec.model_validate(data)
+
+
+def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
+    """As few kv heads as are attended in as many groups (one, or several), and give enough columns."""
+    full, head_dim = mixer["kv_heads"], mixer["head_dim"]
+    group = mixer["heads"] // full
+
+    def alike(kv_heads: int) -> bool:
+        at_once, full_at_once = (rows_at_once(rows, heads) for heads in (kv_heads, full))
+        panels = ceil((group + 2) * kv_heads * head_dim / LANES)
+        same_groups = (at_once == rows) == (full_at_once == rows) and (at_once == 1) == (full_at_once == 1)
+        return same_groups and kv_heads % 2 == full % 2 and cuts[0].units(panels) is not None
+
+    kv_heads = next((heads for heads in range(min(full, 2), full) if alike(heads)), full)
+    return {"kv_heads": kv_heads, "heads": kv_heads * group}
+
+
+def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
+    return {"width": _width(feed_forward["width"], [cuts[0]], 2 if feed_forward["gated"] else 1)}
+
+
+SMALLER = {"gqa": _small_gqa, "dense": _small_dense}
+"""Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, rows)."""
+
+
+def _width(full: int, cuts: list[Cut], matrices: int = 1) -> int:
+    """The least width that can be cut so and is as far from whole panels as `full`, at least two panels if it has."""
+    panels = ceil(full / LANES)
+    fits = (n for n in range(min(panels, 2), panels) if all(cut.units(n * matrices) is not None for cut in cuts))
+    return (next(fits, panels) - 1) * LANES + ((full - 1) % LANES + 1)
+
+
+def _kv_tokens(full: int, full_dtype: str, dtype: str) -> int:
+    """A tile of two chunks if there were more, of one if there was one."""
+    chunk, full_chunk = 8 * PER_WORD[dtype], 8 * PER_WORD[full_dtype]
+    wanted = min(full // full_chunk, 2) * chunk
+    return min(tokens for tokens in KV_TOKENS if tokens >= wanted)
+
+
+def _context(full: int, full_tile: int, tile: int) -> int:
+    """As many tiles, up to CACHE_TILES, the last one full if it was."""
+    tiles = min(ceil(full / full_tile), CACHE_TILES)
+    return min(full, tiles * tile - (0 if full % full_tile == 0 else 3))
+
+
+def _window(full: int, context: int, full_tile: int, tile: int, shape: StepShape) -> int:
+    """Beyond the context if it was; else two tiles or the same share of one, and a little more if it was no whole one."""
+    if full >= context:
+        return max(full * tile // full_tile, shape.context)
+    return max(1, min(full // full_tile, 2) * tile + (full % full_tile) * tile // full_tile)

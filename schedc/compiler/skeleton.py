@@ -1,0 +1,64 @@
+"""The shape of a schedule without its sizes: what two programs must share for one to stand for the other."""
+
+from __future__ import annotations
+
+from difflib import unified_diff
+
+from schedc.ir.program import Await, Compute, Loop, Op, Phase, Program, SetScalar, Signal, Start, Wait, When
+
+INDENT = "  "
+
+
+def skeleton(program: Program) -> tuple[str, ...]:
+    """One line an operation, indented by nesting: what it does to which storage, without rows, offsets and trip counts.
+
+    Equal neighbours count once: the first eight tiles of a weight and its first two are started by the same line.
+
+    >>> loop layer < 30 {                      loop layer
+    ...   phase qkv {                            phase qkv
+    ...     loop tile_qkv < 3 {                    loop tile_qkv
+    ...       wait weights_arrived[…] rows=64        wait weights_arrived
+    """
+    return tuple(_lines(program.body, 0))
+
+
+def differences(full: Program, small: Program) -> tuple[str, ...]:
+    """Lines of a diff from the skeleton of `full` to that of `small`; empty if they are equal."""
+    before, after = skeleton(full), skeleton(small)
+    return tuple(unified_diff(before, after, "full", "small", lineterm="", n=0))[2:]
+
+
+def _lines(ops: tuple[Op, ...], depth: int) -> list[str]:
+    lines: list[str] = []
+    last: list[str] = []
+    for op in ops:
+        text = _text(op)
+        inner = _lines(op.body, depth + 1) if isinstance(op, Loop | When | Phase) else []
+        these = [f"{INDENT * depth}{text}", *inner]
+        if these != last:
+            lines += these
+        last = these
+    return lines
+
+
+def _text(op: Op) -> str:
+    match op:
+        case Phase(name, _):
+            return f"phase {name}"
+        case Loop(counter, _, _, unroll):
+            return f"loop {counter}{' unrolled' if unroll else ''}"
+        case When(conditions, _):
+            return f"when {' and '.join(condition.op for condition in conditions)}"
+        case Start(source, target, semaphore):
+            return f"start {source.storage} -> {target.storage} signals {semaphore.name}"
+        case Wait(semaphore, _):
+            return f"wait {semaphore.name}"
+        case Signal(semaphore, _):
+            return f"signal {semaphore.name}"
+        case Await(semaphore, _):
+            return f"await {semaphore.name}"
+        case SetScalar(array, _, _):
+            return f"set {array}"
+        case Compute(kind, operands):
+            named = ", ".join(f"{operand.name}: {operand.access} {operand.region.storage}" for operand in operands)
+            return f"compute {kind}({named})"

@@ -1,0 +1,300 @@
+"""Steps of an interpreted kernel beside the plain-JAX reference, over the same random weights and caches.
+
+The caches are full of random tokens from the start, so a row can be put at any position, what lies behind its position
+must not matter, and nothing has to be prefilled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from schedc.lower.graph import StepShape
+from schedc.reference.reference import Cache, Reference
+from schedc.run.decoder import Decoder, cache_name
+from schedc.spec.model import ModelSpec
+from schedc.weights.cache import read_sequence
+from schedc.weights.head_order import for_kernel, kernel_keys
+from schedc.weights.layout import Layout
+from schedc.weights.pack import pack_arrays
+from schedc.weights.random_weights import RandomWeights
+
+EXACT = 2e-3
+"""Largest difference that f32 sums in another order may make to a logit, key or value of order one."""
+
+DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
+
+State = list[tuple[np.ndarray, np.ndarray]]
+"""k and v of every layer, f32[rows, capacity, kv_heads, head_dim] each."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A token, its position and whether it counts, for every row."""
+
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...]
+    active: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the kernel and the reference said; `before` and `got` are the kernel's caches, keys in its order."""
+
+    step: Step
+    ids: np.ndarray
+    logits: np.ndarray
+    exact_logits: np.ndarray
+    rounded_logits: np.ndarray
+    before: State
+    got: State
+    exact: State
+    rounded: State
+
+
+class Trial:
+    """One kernel and the reference. `kernel` is the generated module, written with logits.
+
+    `interpret` are the interpreter's settings. For a kernel that rounds to bf16 the reference runs twice: exactly, and
+    rounding where it can. Compiling takes seconds, a step of a small model about half a second.
+    """
+
+    def __init__(
+        self,
+        spec: ModelSpec,
+        shape: StepShape,
+        kernel: ModuleType,
+        layouts: Sequence[Layout],
+        kv_tokens: int,
+        interpret: Any,
+        seed: int = 0,
+    ) -> None:
+        self.spec, self.shape = spec, shape
+        source = RandomWeights(spec, seed)
+        arrays = pack_arrays(layouts, for_kernel(source, spec))
+        self.decoder = Decoder(kernel, spec, arrays, shape.rows, shape.context, kv_tokens, interpret)
+        self._exact = Reference(spec, source)
+        rounds = spec.quantization.weights == "bf16"
+        self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
+        self._random = np.random.default_rng(seed)
+        self.state = self._random_state()
+        for row in range(shape.rows):
+            self.decoder.fill(row, [(k[row], v[row]) for k, v in self.state])
+        self._place_state()
+
+    def _random_state(self) -> State:
+        state = []
+        for at in self.spec.iter_layers():
+            layout = self.decoder.caches[cache_name(self.spec, at.run, at.place)]
+            size = (self.shape.rows, layout.capacity, layout.kv_heads, layout.head_dim)
+            sides = [self._random.standard_normal(size, np.float32) for _ in "kv"]
+            k, v = (np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides)
+            state.append((k, v))
+        return state
+
+    def _place_state(self) -> None:
+        """Give the caches the sharding that the step returns them with: the step is then compiled once, not twice."""
+        whole = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("device",)), PartitionSpec())
+        self.decoder.state = {name: jax.device_put(words, whole) for name, words in self.decoder.state.items()}
+
+    def step(self, positions: Sequence[int], active: Sequence[bool] | None = None) -> Outcome:
+        """One step of random tokens. Both then go on with the caches that they have written."""
+        tokens = self._random.integers(0, self.spec.vocab, self.shape.rows)
+        given = Step(
+            tuple(int(token) for token in tokens),
+            tuple(positions),
+            (True,) * self.shape.rows if active is None else tuple(active),
+        )
+        exact_logits, exact = self._expected(self._exact, given)
+        rounded_logits, rounded = exact_logits, exact
+        if self._rounded is not self._exact:
+            rounded_logits, rounded = self._expected(self._rounded, given)
+        before = self.kernel_state()
+        answer = self.decoder.step(given.tokens, given.positions, given.active)
+        outcome = Outcome(
+            given,
+            answer["ids"],
+            answer["logits"],
+            exact_logits,
+            rounded_logits,
+            before,
+            self.kernel_state(),
+            exact,
+            rounded,
+        )
+        self._write(rounded, given)
+        return outcome
+
+    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State]:
+        """The reference's logits and the caches it leaves."""
+        dtype = DTYPES["bf16" if reference is not self._exact else "f32"]
+        runs = []
+        for run_index, run in enumerate(self.spec.layers):
+            places = []
+            for place in range(len(run.pattern)):
+                layers = [at.layer for at in self.spec.iter_layers() if (at.run, at.place) == (run_index, place)]
+                sides = (np.stack([self.state[layer][side] for layer in layers]) for side in (0, 1))
+                places.append(tuple(jnp.asarray(side, dtype) for side in sides))
+            runs.append(tuple(places))
+        logits, cache = reference.decode(step.tokens, step.positions, Cache(tuple(runs), self._capacity))
+        layers = [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
+        return logits, [(k, v) for k, v in layers]
+
+    @property
+    def _capacity(self) -> int:
+        return self.state[0][0].shape[1]
+
+    def _write(self, new: State, step: Step) -> None:
+        """Keep the reference's new token of every active row, as the cache rounds it."""
+        for at, (k, v), (new_k, new_v) in zip(self.spec.iter_layers(), self.state, new, strict=True):
+            dtype = DTYPES[self.decoder.caches[cache_name(self.spec, at.run, at.place)].dtype]
+            for row, position in enumerate(step.positions):
+                if step.active[row]:
+                    for side, new_side in ((k, new_k), (v, new_v)):
+                        side[row, position] = np.asarray(new_side[row, position].astype(dtype), np.float32)
+
+    def kernel_state(self) -> State:
+        """The kernel's caches, keys in the kernel's order of dimensions."""
+        words = {name: np.asarray(value) for name, value in self.decoder.state.items()}
+        state = []
+        for at in self.spec.iter_layers():
+            name = cache_name(self.spec, at.run, at.place)
+            layout = self.decoder.caches[name]
+            rows = [read_sequence(words[name], layout, at.trip, row, layout.capacity) for row in range(layout.rows)]
+            state.append((np.stack([k for k, _ in rows]), np.stack([v for _, v in rows])))
+        return state
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far the kernel's logits and new keys and values are from exact ones, and how far they may be."""
+
+    logits: float
+    logits_limit: float
+    cache: float
+    cache_limit: float
+
+
+def difference(outcome: Outcome, spec: ModelSpec) -> Difference:
+    """Over the active rows. The limit is that of f32 sums plus twice what rounding alone does to the reference."""
+    active = np.array(outcome.step.active)
+    if not active.any():
+        return Difference(0.0, EXACT, 0.0, EXACT)
+    exact = outcome.exact_logits[active]
+    rounding = float(np.abs(outcome.rounded_logits[active] - exact).max())
+    new = _new_tokens(outcome.got, outcome, spec, reordered=True)
+    exact_new = _new_tokens(outcome.exact, outcome, spec)
+    cache_rounding = np.abs(_new_tokens(outcome.rounded, outcome, spec) - exact_new).max()
+    return Difference(
+        _largest(outcome.logits[active] - exact),
+        EXACT + 2 * rounding,
+        _largest(new - exact_new),
+        EXACT + 2 * float(cache_rounding),
+    )
+
+
+def problems(outcome: Outcome, spec: ModelSpec) -> list[str]:
+    """What the kernel got wrong in one step, one line each."""
+    found = difference(outcome, spec)
+    lines = []
+    for row, active in enumerate(outcome.step.active):
+        where = f"row {row} at position {outcome.step.positions[row]}"
+        if active:
+            lines += _logit_problems(outcome, row, where, found)
+        elif outcome.ids[row] != -1:
+            lines.append(f"{where} is inactive, but its id is {outcome.ids[row]} and not -1")
+    return lines + _cache_problems(outcome, spec, found)
+
+
+def _logit_problems(outcome: Outcome, row: int, where: str, found: Difference) -> list[str]:
+    logits, exact, chosen = outcome.logits[row], outcome.exact_logits[row], int(outcome.ids[row])
+    if not np.isfinite(logits).all():
+        return [f"{where}: {np.count_nonzero(~np.isfinite(logits))} of {len(logits)} logits are not finite"]
+    lines = []
+    worst = int(np.abs(logits - exact).argmax())
+    if abs(logits[worst] - exact[worst]) > found.logits_limit:
+        lines.append(
+            f"{where}: the logit of id {worst} is {logits[worst]:.5g}, the reference says {exact[worst]:.5g} "
+            f"(difference {abs(logits[worst] - exact[worst]):.2g}, limit {found.logits_limit:.2g})"
+        )
+    if chosen != logits.argmax():
+        lines.append(f"{where}: the id is {chosen}, but the lowest id of the largest logit is {logits.argmax()}")
+    if not lines and exact.max() - exact[chosen] > 2 * found.logits_limit:
+        lines.append(f"{where}: the id is {chosen}, the reference says {exact.argmax()}")
+    return lines
+
+
+def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> list[str]:
+    lines = []
+    rows = np.arange(len(outcome.step.positions))
+    for at in spec.iter_layers():
+        for side, name in ((0, "k"), (1, "v")):
+            before, got = outcome.before[at.layer][side], outcome.got[at.layer][side]
+            kept = np.ones(got.shape[:2], bool)
+            kept[rows, outcome.step.positions] = ~np.array(outcome.step.active)
+            changed = np.argwhere(kept & (before.view(np.int32) != got.view(np.int32)).any(axis=(2, 3)))
+            if len(changed):
+                row, position = changed[0]
+                lines.append(f"layer {at.layer}: {name} of row {row} at position {position} changed, and was not to")
+            expected = outcome.exact[at.layer][side]
+            expected = kernel_keys(expected, at.block.mixer) if side == 0 else expected
+            for row in rows[np.array(outcome.step.active)]:
+                position = outcome.step.positions[row]
+                worst = _largest(got[row, position] - expected[row, position])
+                if worst > found.cache_limit:
+                    lines.append(
+                        f"layer {at.layer}: the new {name} of row {row} at position {position} differs by "
+                        f"{worst:.2g} (limit {found.cache_limit:.2g})"
+                    )
+    return lines
+
+
+def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool = False) -> np.ndarray:
+    """All numbers of the new tokens of the active rows, flat, keys in the kernel's order."""
+    parts = []
+    for at, (k, v) in zip(spec.iter_layers(), state, strict=True):
+        keys = k if reordered else kernel_keys(k, at.block.mixer)
+        for row, position in enumerate(outcome.step.positions):
+            if outcome.step.active[row]:
+                parts += [keys[row, position].reshape(-1), v[row, position].reshape(-1)]
+    return np.concatenate(parts)
+
+
+def _largest(differences: np.ndarray) -> float:
+    """Infinite for numbers that are none."""
+    return float(np.where(np.isfinite(differences), np.abs(differences), np.inf).max())
+
+
+def telling_steps(
+    spec: ModelSpec, shape: StepShape, kv_tokens: int
+) -> list[tuple[tuple[int, ...], tuple[bool, ...]]]:
+    """(positions, active) of the steps that show most: borders of cache tiles, of windows and of the context.
+
+    Every row stands elsewhere and some are inactive. The last two steps go on from the one before, and one of them
+    is without any active row if there is only one row.
+    """
+    borders = {0, 1, shape.context - 1}
+    for border in (kv_tokens, 2 * kv_tokens, 3 * kv_tokens):
+        borders |= {border - 1, border}
+    for at in spec.iter_layers():
+        window = at.block.mixer.window
+        if window is not None:
+            borders |= {window - 1, window, window + kv_tokens - 1, window + kv_tokens}
+    order = sorted(border for border in borders if 0 <= border < shape.context)
+    rows = shape.rows
+    steps = []
+    for first in range(0, max(len(order), rows), rows):
+        positions = tuple(order[(first + row) % len(order)] for row in range(rows))
+        steps.append((positions, tuple(rows == 1 or (first // rows + row) % 4 != 3 for row in range(rows))))
+    for number in (0, 1):
+        before = steps[-1][0]
+        after = tuple(min(position + 1, shape.context - 1) for position in before)
+        steps.append((after, tuple((row + number) % 2 == 0 for row in range(rows))))
+    return steps
