@@ -16,8 +16,11 @@ if TYPE_CHECKING:
 def check_read(machine: Machine, access: Access) -> None:
     """No transfer in flight writes these rows, and they hold what was written for this storage."""
     arriving = False
+    space, low, high = access.space, access.low, access.high
     for transfer in machine.state.transfers:
-        if transfer.target.space == access.space and _touch(machine, transfer.target, access, transfer):
+        target = transfer.target
+        near = target.space == space and target.low < high and low < target.high
+        if near and _touch(machine, target, access, transfer):
             _refuse(machine, "read-while-arriving", transfer, "reads", access, "writing", transfer.target)
             arriving = True
     if not arriving:
@@ -34,11 +37,16 @@ def check_write(machine: Machine, access: Access) -> None:
             f"declare {access.storage} as state or output",
             storage=access.storage,
         )
+    space, low, high = access.space, access.low, access.high
     for transfer in machine.state.transfers:
-        if transfer.target.space == access.space and _touch(machine, transfer.target, access, transfer):
-            _refuse(machine, "write-while-arriving", transfer, "writes", access, "writing", transfer.target)
-        elif transfer.source.space == access.space and _touch(machine, transfer.source, access, transfer):
-            _refuse(machine, "overwrite-while-read", transfer, "writes", access, "reading", transfer.source)
+        source, target = transfer.source, transfer.target
+        near = target.space == space and target.low < high and low < target.high
+        if near and _touch(machine, target, access, transfer):
+            _refuse(machine, "write-while-arriving", transfer, "writes", access, "writing", target)
+            continue
+        near = source.space == space and source.low < high and low < source.high
+        if near and _touch(machine, source, access, transfer):
+            _refuse(machine, "overwrite-while-read", transfer, "writes", access, "reading", source)
 
 
 def written(machine: Machine, access: Access, guard: tuple, op: int) -> None:
@@ -55,6 +63,8 @@ def written(machine: Machine, access: Access, guard: tuple, op: int) -> None:
 
 def overlap(machine: Machine, a: Access, b: Access, guard: tuple) -> bool:
     """Whether two accesses of one space may share a row, given the facts and the guard."""
+    if a.high <= b.low or b.high <= a.low:
+        return False
     distance = sub(b.base, a.base)
     if type(distance) is int:
         return -b.rows < distance < a.rows

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine, Node
 
 _ATTEMPTS = 4
+_FEW_TRIPS = 16
+"""Unrolled loops of at most this many iterations are executed: the states that an induction compares cost more."""
 Exits = list[tuple[Facts, State]]
 
 
@@ -44,9 +46,10 @@ def iterate(
     exits: Exits | None = None,
 ) -> None:
     k, attempts = 0, 0
+    inductive = node.period and (trips > _FEW_TRIPS or not node.traced)
     before: State | None = None
     while k < trips:
-        if node.period and k % node.period == 0 and attempts < _ATTEMPTS and trips - k >= 2 * node.period:
+        if inductive and k % node.period == 0 and attempts < _ATTEMPTS and trips - k >= 2 * node.period:
             state = machine.state.copy()
             if before is not None:
                 attempts += 1
@@ -85,7 +88,7 @@ def _induct(
     facts = machine.facts
     examined = machine.examined
     while high >= 1:
-        u = machine.atoms.induction(high)
+        u = machine.atoms.induction((node.index, k), high)
         general = [between(a, b, u) for a, b in pairs]
         if any(value is None for value in general):
             return 0

@@ -101,9 +101,13 @@ class Atoms:
                 for atom, c in fact.terms:
                     self.facts[atom].append((c, fact))
 
-    def induction(self, high: int) -> int:
-        """A fresh atom that stands for every number of skipped periods from 0 to `high`."""
-        atom = self._new(0, high, "u")
+    def induction(self, key: Hashable, high: int) -> int:
+        """The atom that stands for every number of skipped periods from 0 to `high`.
+
+        What was proven of it once holds for all those numbers, so a loop that is entered again may use it again:
+        two inductions share a key only if no state mentions both of their atoms.
+        """
+        atom = self.atom(("induction", key, high), 0, high, "u")
         self.inductions.add(atom)
         return atom
 

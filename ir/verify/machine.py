@@ -44,6 +44,8 @@ class Node:
     run: Callable[[], None] = lambda: None
     counter: str = ""
     period: int = 0
+    traced: bool = False
+    """A loop that the kernel unrolls."""
 
 
 class EnoughError(Exception):
@@ -79,7 +81,7 @@ class Machine:
             and self.arrays[op.source.storage].role == "output"
         }  # fmt: skip
         spaces = {b.name if b.address is None else f"pool {b.pool}" for b in program.buffers} | read_outputs
-        self.state = State(contents={space: Contents() for space in sorted(spaces)})
+        self.state = State(self.atoms, contents={space: Contents() for space in sorted(spaces)})
         self._body = self._compile(program.body, frozenset())
 
     def verify(self) -> Statistics:
@@ -209,7 +211,7 @@ class Machine:
             node = Node(self._next_index, op)
             self._next_index += 1
             if isinstance(op, Loop):
-                node.counter, node.period = op.counter, period_of(op)
+                node.counter, node.period, node.traced = op.counter, period_of(op), op.unroll
                 inner = traced | {op.counter} if op.unroll else traced
                 node.body = self._compile(op.body, inner)
             elif isinstance(op, (When, Phase)):

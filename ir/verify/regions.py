@@ -22,7 +22,7 @@ Resolve = Callable[[], Access | None]
 def compile_region(machine: Machine, region: Region, transfer: bool, traced: frozenset[str]) -> Resolve:
     """A function that gives the rows of the region now, or None after refusing it."""
     offset, slot = compile_expr(machine, region.offset), compile_expr(machine, region.slot)
-    storage, rows = region.storage, region.rows
+    storage, rows, interval = region.storage, region.rows, machine.atoms.interval
     buffer = machine.buffers.get(storage)
     if buffer is None:
         array = machine.arrays[storage]
@@ -49,10 +49,12 @@ def compile_region(machine: Machine, region: Region, transfer: bool, traced: fro
                 storage=storage,
             )
         if type(base) is int:
-            return Access(space, storage, base, rows, first, base, base + rows)
+            return Access(space, storage, base, rows, first, base, base + rows, base, base + rows)
+        low, high = interval(base)
+        lowest, highest = first, first + slots * size
         if type(which) is int:
-            return Access(space, storage, base, rows, first, first + which * size, first + (which + 1) * size)
-        return Access(space, storage, base, rows, first, first, first + slots * size)
+            lowest, highest = first + which * size, first + (which + 1) * size
+        return Access(space, storage, base, rows, first, lowest, highest, low, high + rows)
 
     return resolve
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from schedc.ir.verify.contents import Contents, Layer
-from schedc.ir.verify.linear import Lin, Value
+from schedc.ir.verify.linear import Atoms, Lin, Value
 from schedc.ir.verify.logic import Condition, Facts
 
 Counters = tuple[tuple[str, Value], ...]
@@ -26,7 +26,10 @@ class Access:
     """Row of the space where the storage (the buffer's slot 0) begins."""
     lowest: int
     highest: int
-    """The rows of the space that a dynamic base can reach lie in lowest..highest-1."""
+    """The rows of the space that a dynamic base can reach in its storage lie in lowest..highest-1."""
+    low: int
+    high: int
+    """Whatever the base is, the rows lie in low..high-1."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Raised:
 
 @dataclass
 class State:
+    atoms: Atoms
     transfers: list[Transfer] = field(default_factory=list)
     """In flight, in the order of their starts."""
     taken: dict[Element, list[Taken]] = field(default_factory=dict)
@@ -80,6 +84,7 @@ class State:
 
     def copy(self) -> State:
         return State(
+            self.atoms,
             list(self.transfers),
             {key: list(entries) for key, entries in self.taken.items() if entries},
             {key: list(entries) for key, entries in self.raised.items() if entries},
@@ -108,6 +113,8 @@ class State:
     def map(self, change: Callable[[Value], Value]) -> State:
         """A copy with every value replaced, visited in an order that depends on the shape alone."""
 
+        interval = self.atoms.interval
+
         def facts(guard: Facts) -> Facts:
             return tuple(Condition(kind, change(value)) for kind, value in guard)
 
@@ -115,7 +122,11 @@ class State:
             return tuple((name, change(value)) for name, value in pairs)
 
         def access(a: Access) -> Access:
-            return replace(a, base=change(a.base))
+            base = change(a.base)
+            if base == a.base:
+                return a
+            low, high = interval(base)
+            return Access(a.space, a.storage, base, a.rows, a.first, a.lowest, a.highest, low, high + a.rows)
 
         def changed(entries: dict) -> dict:
             return {
@@ -125,6 +136,7 @@ class State:
             }
 
         return State(
+            self.atoms,
             [
                 replace(t, counters=counters(t.counters), source=access(t.source), target=access(t.target),
                         guard=facts(t.guard))
@@ -168,7 +180,7 @@ def between(before: Value, after: Value, atom: int) -> Value | None:
     if isinstance(before, Lin) and isinstance(after, Lin):
         if before.terms != after.terms:
             return None
-        return Lin(after.const, (*after.terms, (atom, after.const - before.const)))
+        return Lin(after.const, tuple(sorted((*after.terms, (atom, after.const - before.const)))))
     if type(before) is int and type(after) is int:
         return Lin(after, ((atom, after - before),))
     return None
