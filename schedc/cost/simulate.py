@@ -5,11 +5,7 @@ computation takes its issue cycles; a start, a wait, a guard and a scalar take a
 holds what it takes. Guarded starts and waits are predicated by the compiler, not jumped over, so they take their issue
 slots whether or not they are executed.
 
-A transfer is on its way for its latency, and then needs the HBM for `descriptor_ns + bytes / bytes_per_ns`. Transfers
-that need it at the same time share it equally, up to `in_flight` of them; the others wait in the order of arrival
-(1: strictly one after the other). Shares, not turns, because a published kernel was slower with more expert transfers
-in flight: the one that was needed first then arrives later. A stream of transfers takes the sum of their needs either
-way, which is the fit T = bytes/B + d · descriptors. Latency takes no bandwidth.
+How transfers share the HBM is said in `hbm.py`.
 
 Not modelled: what a transfer costs in VMEM ports, instruction fetch, refresh and page misses of the HBM beyond its
 fitted rate, other devices.
@@ -17,13 +13,12 @@ fitted rate, other devices.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from math import inf
 from typing import Literal
 
+from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.operations import CycleTable
 from schedc.errors import CheckFailed
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr
@@ -191,90 +186,6 @@ def simulate(
     return _Device(program, machine, given, events).run()
 
 
-@dataclass(slots=True)
-class _Transfer:
-    counts: list[int]
-    semaphore: int
-    rows: int
-    need_ns: float
-    issued: float
-    began: float = 0.0
-    names: tuple[str, str] = ("", "")
-
-
-class Hbm:
-    """Equal shares of the HBM for up to `in_flight` transfers. Its clock only moves when it is asked."""
-
-    def __init__(self, in_flight: int, log: Callable[[_Transfer, float], None] | None = None) -> None:
-        self.in_flight, self.log = in_flight, log
-        self.now = 0.0
-        self.busy_ns = self.latency_ns = 0.0
-        self.served = 0.0
-        """Service in ns that a transfer has had which was there from the beginning: grows at 1/n with n sharing."""
-        self._coming: list[tuple[float, int, _Transfer]] = []
-        self._queue: deque[_Transfer] = deque()
-        self._sharing: list[tuple[float, int, _Transfer]] = []
-        """(value of `served` at which it ends, order, transfer)"""
-        self._order = 0
-
-    def submit(self, transfer: _Transfer, latency: float) -> None:
-        """`transfer` needs the HBM `latency` after it was issued; it was not issued in this clock's past."""
-        self.advance(transfer.issued)
-        self._order += 1
-        heappush(self._coming, (transfer.issued + latency, self._order, transfer))
-
-    def advance(self, until: float) -> None:
-        """Let everything happen up to and including `until`."""
-        while self._next_time() <= until:
-            self.step()
-        if until > self.now:
-            self._pass(until)
-
-    def step(self) -> bool:
-        """Let the next thing happen: a transfer ends or begins. False if there is none."""
-        time = self._next_time()
-        if time == inf:
-            return False
-        ends = self._end_time() == time
-        self._pass(time)
-        if ends:
-            self.served, _, transfer = heappop(self._sharing)
-            transfer.counts[transfer.semaphore] += transfer.rows
-            if self.log:
-                self.log(transfer, time)
-            if self._queue:
-                self._begin(self._queue.popleft())
-        else:
-            transfer = heappop(self._coming)[2]
-            if len(self._sharing) < self.in_flight:
-                self._begin(transfer)
-            else:
-                self._queue.append(transfer)
-        return True
-
-    def _begin(self, transfer: _Transfer) -> None:
-        self._order += 1
-        transfer.began = self.now
-        heappush(self._sharing, (self.served + transfer.need_ns, self._order, transfer))
-
-    def _end_time(self) -> float:
-        if not self._sharing:
-            return inf
-        return self.now + max(0.0, self._sharing[0][0] - self.served) * len(self._sharing)
-
-    def _next_time(self) -> float:
-        return min(self._end_time(), self._coming[0][0] if self._coming else inf)
-
-    def _pass(self, time: float) -> None:
-        passed = time - self.now
-        if self._sharing:
-            self.busy_ns += passed
-            self.served += passed / len(self._sharing)
-        elif self._coming:
-            self.latency_ns += passed
-        self.now = time
-
-
 @dataclass
 class _Mark:
     """Totals at the moment the core entered the current phase."""
@@ -419,7 +330,7 @@ class _Device:
 
         def run() -> None:
             tick()
-            transfer = _Transfer(counts, index(self.counters, self.scalars), rows, need, self.now, names=names)
+            transfer = Transfer(counts, index(self.counters, self.scalars), rows, need, self.now, names=names)
             self.hbm.submit(transfer, latency)
             phase.transfers += 1
             phase.bytes_started += size
@@ -502,7 +413,7 @@ class _Device:
 
         return run
 
-    def _transferred(self, transfer: _Transfer, ended: float) -> None:
+    def _transferred(self, transfer: Transfer, ended: float) -> None:
         name, phase = transfer.names
         size = transfer.rows * ROW_BYTES
         self.events.append(Event("hbm", name, phase, transfer.issued, transfer.began, ended, size))

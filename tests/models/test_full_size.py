@@ -1,0 +1,58 @@
+"""Full-size models through the real TPU compiler: what it makes is what the program says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schedc.compiler.check import CheckReport, check
+from schedc.compiler.pipeline import Compiled, Request, compile_model
+from schedc.lower.graph import StepShape
+from schedc.spec.load import list_models, load_spec
+from schedc.spec.model import ModelSpec
+from schedc.target.target import parse_target
+
+pytestmark = pytest.mark.kernel
+
+CONTEXT = 4096
+
+
+def compile_and_check(spec: ModelSpec, rows: int, folder: Path) -> tuple[Compiled, CheckReport]:
+    compiled = compile_model(Request(spec, parse_target("tpu7x:2x2x1"), StepShape(rows, CONTEXT)))
+    path = folder / "kernel.py"
+    path.write_text(compiled.kernel.source)
+    return compiled, check(compiled, path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, 16])
+@pytest.mark.parametrize("model", list_models())
+def test_every_model_compiles_at_full_size_with_the_vmem_of_its_program(model: str, rows: int, tmp_path: Path) -> None:
+    compiled, report = compile_and_check(load_spec(model), rows, tmp_path)
+    assert report.problems == ()
+    assert report.vmem_bytes["scratch"] == report.program_vmem_bytes
+    assert sum(report.vmem_bytes.values()) <= report.vmem_limit_bytes
+    assert report.vmem_bytes["window"] == report.vmem_bytes["other"] == 0
+    assert set(report.phase_cycles) >= {"qkv", "attend", "up", "down", "head"}
+    assert 0.8 < report.predicted_cycles / report.issue_cycles < 1.25
+
+
+def test_starts_are_in_the_bundles_in_the_order_of_the_program(tmp_path: Path) -> None:
+    compiled, report = compile_and_check(load_spec("smollm2-135m"), 2, tmp_path)
+    assert report.problems == ()
+    assert report.transfers > 20
+
+
+def test_depth_adds_no_lines_and_no_code(tmp_path: Path) -> None:
+    def deep(layers: int) -> tuple[Compiled, CheckReport]:
+        spec = load_spec("smollm2-135m").model_dump(mode="json")
+        spec["layers"][0]["repeat"] = layers
+        folder = tmp_path / str(layers)
+        folder.mkdir()
+        return compile_and_check(ModelSpec.model_validate(spec), 1, folder)
+
+    (shallow, few), (tall, many) = deep(30), deep(300)
+    assert shallow.kernel.source.count("\n") == tall.kernel.source.count("\n")
+    assert abs(many.code_bytes / few.code_bytes - 1) < 0.01
+    assert many.problems == few.problems == ()
