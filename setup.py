@@ -11,5 +11,9 @@ FOLDERS = {
 
 setup(
     package_dir=FOLDERS,
-    packages=[name for package, folder in FOLDERS.items() for name in (package, *(f"{package}.{sub}" for sub in find_packages(folder)))],
+    packages=[
+        name
+        for package, folder in FOLDERS.items()
+        for name in (package, *(f"{package}.{sub}" for sub in find_packages(folder)))
+    ],
 )

@@ -1,6 +1,6 @@
 """Compile time against depth: SmolLM2 with 30 and with 300 layers, in turns.
 
-    python benchmarks/compile_depth.py [turns]
+python benchmarks/compile_depth.py [turns]
 """
 
 import statistics

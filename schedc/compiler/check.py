@@ -79,9 +79,7 @@ class CheckReport:
         ]
 
 
-def check(
-    compiled: Compiled, kernel_path: Path, timeout: float = 600, progress: Progress | None = None
-) -> CheckReport:
+def check(compiled: Compiled, kernel_path: Path, timeout: float = 600, progress: Progress | None = None) -> CheckReport:
     """Raises CheckFailed, at the operation of the program, if the compiler refuses the kernel."""
     target = compiled.request.target
     try:
@@ -127,9 +125,9 @@ def _located(error: CompileFailed, kernel: Kernel) -> str:
     failure = error.failure
     message = f"the TPU compiler refuses the kernel ({failure.stage}): {failure.reason}"
     for line in failure.lines:
-        operations = [(first, op) for first, op in kernel.operations if first <= line]
+        operations = [op for first, op in kernel.operations if first <= line]
         if operations:
-            first, op = operations[-1]
+            op = operations[-1]
             return f"{message}\n  at kernel.py line {line}: {print_op(op).removesuffix(' {')}"
     return message
 

@@ -65,7 +65,12 @@ def _buffers(program: Program) -> list[dict[str, Any]]:
 
 def _transfers(compiled: Compiled, arrays: dict[str, Array]) -> list[dict[str, Any]]:
     """Every start in program order, with its line in the kernel."""
-    phases = {id(op): phase.name for phase in walk(compiled.program.body) if isinstance(phase, Phase) for op in walk(phase.body)}
+    phases = {
+        id(op): phase.name
+        for phase in walk(compiled.program.body)
+        if isinstance(phase, Phase)
+        for op in walk(phase.body)
+    }
     return [
         {
             "line": line,

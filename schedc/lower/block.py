@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from schedc.ir.program import Attribute, Buffer, Op, Region
-from schedc.lower.graph import LANES, Declarations, Grain, Phase, Prefetch, Site, StepShape, Stream, VectorBlock, ceil_div
+from schedc.lower.graph import (
+    LANES,
+    Declarations,
+    Grain,
+    Phase,
+    Prefetch,
+    Site,
+    StepShape,
+    Stream,
+    VectorBlock,
+    ceil_div,
+)
 from schedc.lower.parts import WORK, Part, Place, compute, operand_words
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.model import Block, ModelSpec
@@ -23,7 +34,9 @@ class BlockLowering:
         self.feed_forward: Part = FEED_FORWARDS[block.feed_forward.kind](
             block.feed_forward, spec, shape, place, self.inputs["feed_forward"]
         )
-        norms = norm_items(block.pre_norm, "pre_mixer_norm", spec) + norm_items(block.post_norm, "post_mixer_norm", spec)
+        norms = norm_items(block.pre_norm, "pre_mixer_norm", spec) + norm_items(
+            block.post_norm, "post_mixer_norm", spec
+        )
         norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
         norms += norm_items(block.post_norm, "post_feed_forward_norm", spec)
         items = (*norms, *self.mixer.vectors(), *self.feed_forward.vectors())

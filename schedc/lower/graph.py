@@ -156,7 +156,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Prefetch:
-    """Transfers that are not streams: `ops(trip)` may be issued at the start of any phase from `earliest` to `latest`."""
+    """Transfers that are not streams: `ops(trip)`, issued at the start of a phase from `earliest` to `latest`."""
 
     name: str
     ops: Callable[[Expr], tuple[Op, ...]]

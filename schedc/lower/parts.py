@@ -23,7 +23,7 @@ assume that every activation stored might be one of them."""
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block stands in the model: `suffix` makes its names unique, `layers` are its layers, `counter` its loop."""
+    """Where a block stands: `suffix` makes its names unique, `layers` are its layers, `counter` their loop."""
 
     suffix: str
     counter: str

@@ -69,9 +69,7 @@ class StepLowering:
             trips = self.spec.layers[index].repeat
             segments.append(Segment(f"layers_{index}", run_counter(index), trips, phases, prefetches))
         segments.append(Segment("finish", "", 1, self._finish(grain)))
-        return StepGraph(
-            self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations
-        )
+        return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations)
 
     # Storage
 
@@ -207,7 +205,14 @@ class StepLowering:
             done = SemaphoreRef("ids_written")
             settle = logits_settle(panels * rows, grain.tiles(self.head)) if self.shape.logits else ()
             return (
-                compute("head_finish", {"best": best}, {"out": ids}, scalars={"active": active}, rows=rows, sequences=self.shape.rows),
+                compute(
+                    "head_finish",
+                    {"best": best},
+                    {"out": ids},
+                    scalars={"active": active},
+                    rows=rows,
+                    sequences=self.shape.rows,
+                ),
                 Start(ids, Region("ids", rows), done),
                 *settle,
                 Wait(done, rows),
@@ -234,7 +239,9 @@ def logits_tile(site: Site, size: int, tiles: int, fold) -> tuple[Op, ...]:
 
 
 def logits_settle(size: int, tiles: int) -> tuple[Op, ...]:
-    return tuple(Wait(SemaphoreRef("logits_written", Const(tile % 2)), size) for tile in range(max(0, tiles - 2), tiles))
+    return tuple(
+        Wait(SemaphoreRef("logits_written", Const(tile % 2)), size) for tile in range(max(0, tiles - 2), tiles)
+    )
 
 
 def run_counter(run: int) -> str:

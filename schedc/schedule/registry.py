@@ -27,7 +27,9 @@ def find_policy(name: str) -> Policy:
     if separator and path.endswith(".py"):
         return _from_file(Path(path), function)
     if name not in POLICIES:
-        raise UserError(f"policy {name!r} is not known; {nearest(name, POLICIES)}, or ./file.py:function for your own")
+        close = nearest(name, POLICIES)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(POLICIES)}"
+        raise UserError(f"no policy is called {name!r}; {hint} Your own: ./file.py:function")
     return POLICIES[name]
 
 
@@ -51,7 +53,7 @@ def _from_file(path: Path, function: str) -> Policy:
 def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) -> Plan:
     """The policy's plan. Raises UserError for unknown settings, an impossible plan or a failing policy file."""
     policy = find_policy(name)
-    accepted = [p for p in list(inspect.signature(policy).parameters.values())[1:]]
+    accepted = list(inspect.signature(policy).parameters.values())[1:]
     unknown = [key for key in settings if key not in {p.name for p in accepted}]
     if unknown:
         known = ", ".join(f"{p.name} (default {p.default})" for p in accepted) or "none"

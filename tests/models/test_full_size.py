@@ -29,7 +29,7 @@ def compile_and_check(spec: ModelSpec, rows: int, folder: Path) -> tuple[Compile
 @pytest.mark.parametrize("rows", [1, 16])
 @pytest.mark.parametrize("model", list_models())
 def test_every_model_compiles_at_full_size_with_the_vmem_of_its_program(model: str, rows: int, tmp_path: Path) -> None:
-    compiled, report = compile_and_check(load_spec(model), rows, tmp_path)
+    _, report = compile_and_check(load_spec(model), rows, tmp_path)
     assert report.problems == ()
     assert report.vmem_bytes["scratch"] == report.program_vmem_bytes
     assert sum(report.vmem_bytes.values()) <= report.vmem_limit_bytes
@@ -39,7 +39,7 @@ def test_every_model_compiles_at_full_size_with_the_vmem_of_its_program(model: s
 
 
 def test_starts_are_in_the_bundles_in_the_order_of_the_program(tmp_path: Path) -> None:
-    compiled, report = compile_and_check(load_spec("smollm2-135m"), 2, tmp_path)
+    _, report = compile_and_check(load_spec("smollm2-135m"), 2, tmp_path)
     assert report.problems == ()
     assert report.transfers > 20
 

@@ -51,9 +51,7 @@ def weights() -> WeightSource:
 def exact(weights: WeightSource) -> list[np.ndarray]:
     """f32[16, vocab] of each prompt by the f32 reference: what follows each of the 16 positions."""
     reference = Reference(load_spec("smollm2-135m"), weights)
-    return [
-        reference.prefill(p["ids_hf"] + p["greedy_hf"][: ANSWER - 1])[0][len(p["ids_hf"]) - 1 :] for p in PROMPTS
-    ]
+    return [reference.prefill(p["ids_hf"] + p["greedy_hf"][: ANSWER - 1])[0][len(p["ids_hf"]) - 1 :] for p in PROMPTS]
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,7 @@ def decode(dtype: str, weights: WeightSource, folder: Path) -> Decoded:
     for row, prompt in enumerate(PROMPTS):
         before = prompt["ids_hf"][:-1]
         _, cache = reference.prefill(before)
-        decoder.fill(
-            row, [tuple(a[0, : len(before)] for a in cache.layer(spec, i)) for i in range(spec.num_layers)]
-        )
+        decoder.fill(row, [tuple(a[0, : len(before)] for a in cache.layer(spec, i)) for i in range(spec.num_layers)])
     steps = []
     for step in range(ANSWER):
         given = [([p["ids_hf"][-1], *p["greedy_hf"]])[step] for p in PROMPTS]

@@ -56,7 +56,7 @@ def _defined(node: ast.stmt) -> str | None:
 
 
 def included(kinds: set[str]) -> list[Definition]:
-    """The definitions of these operations and of all they use, in reading order. Raises EmitError for an unknown kind."""
+    """These operations and all they use, in reading order. Raises EmitError for an unknown kind."""
     known = definitions()
     unknown = sorted(kind for kind in kinds if kind not in known)
     if unknown:

@@ -78,7 +78,9 @@ def _check_names(program: Program, taken: set[str]) -> None:
         elif declared.name in taken:
             problems.append(f"{declared.name}: already the name of an operation or of other storage")
         taken.add(declared.name)
-    problems += [f"{buffer.name}: has no address yet; allocate first" for buffer in program.buffers if buffer.address is None]
+    problems += [
+        f"{buffer.name}: has no address yet; allocate first" for buffer in program.buffers if buffer.address is None
+    ]
     if problems:
         raise EmitError("\n".join(["the program cannot be emitted:", *(f"  {problem}" for problem in problems)]))
 
@@ -95,7 +97,9 @@ def _header(program: Program) -> str:
     ]
     for pool in program.pools:
         lines.append(f"  {pool.name}: {pool.rows} rows")
-        for buffer in sorted((b for b in program.buffers if b.pool == pool.name), key=lambda b: (b.address or 0, b.name)):
+        for buffer in sorted(
+            (b for b in program.buffers if b.pool == pool.name), key=lambda b: (b.address or 0, b.name)
+        ):
             size = f"{buffer.rows} rows" if buffer.slots == 1 else f"{buffer.slots} slots of {buffer.rows} rows"
             lines.append(f"    {buffer.address:>7} {buffer.name}: {size}")
     return "\n".join(lines) + "\n"
@@ -146,10 +150,10 @@ def _call(program: Program) -> list[str]:
     first_state = len(scalars) + len(arguments) - len(states)
     aliases = {first_state + index: index for index in range(len(states))}
     limit = attributes.get("vmem_limit_bytes")
-    lines = [
+    return [
         "",
         "def decode_step(mesh, *, interpret=False):",
-        '    """The jitted step on the devices of `mesh`: takes ARGUMENTS in order, returns OUTPUTS; STATE is donated."""',
+        '    """The jitted step on the devices of `mesh`: ARGUMENTS in order, OUTPUTS out; STATE is donated."""',
         "    step = pl.pallas_call(",
         "        kernel,",
         "        name=NAME,",
@@ -163,7 +167,11 @@ def _call(program: Program) -> list[str]:
         f"        out_specs=(pl.BlockSpec(memory_space=pltpu.HBM),) * {len(results)},",
         "        scratch_shapes=(",
         *(f"            pltpu.VMEM(({pool.rows}, 128), jnp.int32),  # {pool.name}" for pool in program.pools),
-        *(f"            pltpu.SMEM(({s.length},), jnp.int32),  # {s.name}" for s in program.scalars if s.role == "local"),
+        *(
+            f"            pltpu.SMEM(({s.length},), jnp.int32),  # {s.name}"
+            for s in program.scalars
+            if s.role == "local"
+        ),
         *(f"            pltpu.SemaphoreType.{s.kind.upper()}(({s.count},)),  # {s.name}" for s in program.semaphores),
         "        ),",
         f"        input_output_aliases={aliases!r},",
@@ -181,8 +189,7 @@ def _call(program: Program) -> list[str]:
         "        return step(*scalars, *weights, *states)",
         "",
         "    whole = PartitionSpec()",
-        f"    specs = {{'in_specs': (whole,) * {len(scalars) + len(arguments)}, 'out_specs': (whole,) * {len(results)}}}",
-        "    mapped = jax.shard_map(on_device, mesh=mesh, check_vma=False, **specs)",
+        f"    inputs, outputs = (whole,) * {len(scalars) + len(arguments)}, (whole,) * {len(results)}",
+        "    mapped = jax.shard_map(on_device, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)",
         f"    return jax.jit(mapped, donate_argnums={tuple(aliases)!r})",
     ]
-    return lines

@@ -23,7 +23,6 @@ from schedc.backends.pallas.operations.words import (
     load_matrix,
     load_vector,
     store_operand,
-    store_panel,
     widen,
 )
 
@@ -78,8 +77,7 @@ def split_heads(
     projected = load_matrix(y, rows, -(-width // LANES))
     if rotary:
         cos, sin = (
-            join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)])
-            for first in (0, panels)
+            join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)]) for first in (0, panels)
         )
 
     def head(first, index, bias):
@@ -177,7 +175,7 @@ def attend(
         scores.append(score)
     index = lax.broadcasted_iota(jnp.int32, (padded_group, tokens), 1)
     weights, scales = [], []
-    for (s, h), score in zip(pairs, scores):
+    for (s, h), score in zip(pairs, scores, strict=True):
         if soft_cap > 0.0:
             score = soft_cap * jnp.tanh(score * (1.0 / soft_cap))
         counts = (index >= low[s]) & (index < high[s])
@@ -198,7 +196,7 @@ def attend(
 
 
 def join_heads(state, out, *, rows, heads, kv_heads, head_dim, dtype):
-    """The attention's output as the left side of a dot [rows, heads·head_dim]: weighted sums over the sum of weights."""
+    """The attention's output as a left side [rows, heads·head_dim]: weighted sums over the sum of weights."""
     panels = -(-head_dim // LANES)
     group = heads // kv_heads
     padded_group = -(-group // 8) * 8

@@ -1,7 +1,6 @@
 """Projections and the dense feed-forward's activation."""
 
 import jax.numpy as jnp
-from jax import lax
 
 from schedc.backends.pallas.operations.words import (
     LANES,

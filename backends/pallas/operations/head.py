@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 from jax import lax
-from jax.experimental.pallas import tpu as pltpu
 
 from schedc.backends.pallas.operations.words import (
     LANES,

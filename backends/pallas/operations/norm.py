@@ -70,9 +70,7 @@ def residual_add(x, y, bias=None, *, rows, columns, multiplier):
         store_panel(x, rows, panel, load_panel(x, rows, panel) + value * multiplier)
 
 
-def residual_add_norm(
-    x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind
-):
+def residual_add_norm(x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind):
     """x += multiplier · norm(y + bias): a block whose output is normalised before it joins the residual."""
     values = [load_panel(y, rows, panel) for panel in range(-(-columns // LANES))]
     if bias is not None:

@@ -83,7 +83,9 @@ def rows_at_once(rows: int, kv_heads: int) -> int:
 
 
 class GqaLowering:
-    def __init__(self, gqa: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None) -> None:
+    def __init__(
+        self, gqa: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
+    ) -> None:
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype, self.kv_dtype = spec.quantization.weights, spec.kv.dtype
@@ -98,9 +100,7 @@ class GqaLowering:
             tuple(Columns(f"attn.{part}", 0, width) for part, width in widths.items()),
             place.layers,
         )
-        self.o = Matrix(
-            place.named("w_o"), self.dtype, widths["q"], (Columns("attn.o", 0, spec.hidden),), place.layers
-        )
+        self.o = Matrix(place.named("w_o"), self.dtype, widths["q"], (Columns("attn.o", 0, spec.hidden),), place.layers)
         self.widths = widths
 
     def matrices(self) -> tuple[Matrix, ...]:
@@ -353,7 +353,9 @@ class GqaLowering:
         return (
             *each_row(self.group, arrived),
             *each_row(self.group, lambda within: self.merge(grain, trip, row_of(within))),
-            self.fold(grain, q, replace(tiles, storage=named("kv_new"), offset=mul(group, tiles.rows)), state, newest, True),
+            self.fold(
+                grain, q, replace(tiles, storage=named("kv_new"), offset=mul(group, tiles.rows)), state, newest, True
+            ),
             Loop(
                 tile.name,
                 most,
