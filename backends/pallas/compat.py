@@ -26,6 +26,7 @@ def interpret_params(mode: Literal["eager", "on_wait"], detect_races: bool = Tru
     }
     if detect_races:
         _compare_strided_slices()
+        _compare_within_blocks()
     if "on_race" in {field.name for field in dataclasses.fields(pltpu.InterpretParams)}:
         settings["on_race"] = "warn"
     return pltpu.InterpretParams(**settings)
@@ -66,6 +67,43 @@ def _elements(index: slice | int) -> range | None:
     if index == slice(None):
         return None
     return range(int(index.start or 0), int(index.stop), int(index.step or 1))
+
+
+BLOCK = 64  # Rows.
+
+
+def _compare_within_blocks() -> None:
+    """Let the race detector compare an access only with those to the same block of rows, not all to the same buffer.
+
+    It has a list of all accesses to a buffer and walks it at every access: most of the time of an interpreted kernel
+    whose buffers all lie in one pool. Here every block has a list, and an access is on the lists of all its blocks.
+    """
+    race_detection_state: Any = importlib.import_module("jax._src.pallas.mosaic.interpret.race_detection_state")
+    state = race_detection_state.RaceDetectionState
+    if not hasattr(state, "compares_blocks"):
+        state.compares_blocks = True
+        state.check_read, state.check_write = _by_block(state.check_read), _by_block(state.check_write)
+
+
+def _by_block(check: Callable[..., None]) -> Callable[..., None]:
+    def check_blocks(state: Any, *access: Any, source_info: Any = None) -> None:
+        *where, buffer, indices = access
+        rows = _elements(indices[0]) if indices else None
+        with state.lock:
+            seen: dict[int | None, None] = state.__dict__.setdefault("blocks", {}).setdefault(buffer, {None: None})
+            if rows is None:  # The whole buffer: with all blocks so far, and from `None` with those to come.
+                blocks = list(seen)
+            else:
+                blocks = list(range(rows[0] // BLOCK, rows[-1] // BLOCK + 1)) if rows else []
+                for block in blocks:
+                    if block not in seen:
+                        seen[block] = None
+                        for accesses in (state.reads, state.writes):
+                            accesses[buffer, block] = list(accesses[buffer, None])
+        for block in blocks:
+            check(state, *where, (buffer, block), indices, source_info=source_info)
+
+    return check_blocks
 
 
 def exact_locations(helpers: str) -> None:
