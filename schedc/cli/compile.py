@@ -1,0 +1,93 @@
+"""`schedc compile`: a model to a kernel file, with its proof, its check by the TPU compiler, and its prediction."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from schedc.cli.console import Json, Stages, print_json, to_stdout
+from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
+from schedc.errors import CheckFailed
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(with_schedule_options(compile))
+
+
+def compile(
+    model: Model,
+    options: ScheduleOptions,
+    rows: Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")] = 1,
+    logits: Annotated[bool, typer.Option("--logits", help="Write the logits out, beside the ids.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for the kernel.", show_default="out/<model>")
+    ] = None,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Do not ask the TPU compiler: the proof and the prediction only.")
+    ] = False,
+    export: Annotated[
+        bool, typer.Option("--export", help="Also write kernel.export, a portable jax.export artifact.")
+    ] = False,
+    timeout: Annotated[float, typer.Option("--timeout", help="Seconds the TPU compiler may take.", min=1)] = 600,
+    json: Json = False,
+) -> None:
+    """Compile a model into one TPU kernel: schedule it, prove it safe, check it with the TPU compiler.
+
+    Writes kernel.py, manifest.json, program.ir and report.json into one folder, all or nothing. A folder that an
+    earlier compilation wrote is replaced.
+
+    Examples:
+
+      schedc compile smollm2-135m
+
+      schedc compile qwen3-8b --rows 16 --context 8192 --policy ring --set depth=6 -o out/qwen
+
+      schedc compile ./my_model.yaml --target v6e --policy ./my_policy.py:small_tiles --no-check --json
+    """
+    from schedc.cli.compile_view import show
+    from schedc.compiler.output import KERNEL, new_output, report, write_program, write_report
+    from schedc.compiler.pipeline import compile_model
+    from schedc.spec.load import load_spec
+
+    stages = Stages()
+    with stages.stage("read the spec"):
+        request = options.request(load_spec(model), rows, logits)
+    folder = output or Path("out") / request.spec.name
+    with new_output(folder) as draft:
+        with stages.stage("schedule and prove"):
+            compiled = compile_model(request)
+        write_program(compiled, draft)
+        checked = None
+        if not no_check:
+            from schedc.compiler.check import check
+
+            with stages.stage("TPU compiler") as say:
+                checked = check(compiled, draft / KERNEL, timeout, say)
+            if checked.problems:
+                raise CheckFailed(
+                    "\n".join(
+                        [
+                            "the compiled kernel is not what the program says:",
+                            *(f"  {problem}" for problem in checked.problems),
+                        ]
+                    )
+                )
+        if export:
+            _export(draft, request.target.topology_name, request.target.devices_used, timeout, stages)
+        verdict = None if checked is None else checked.to_dict()
+        write_report(compiled, verdict, draft)
+        files = sorted(path.name for path in draft.iterdir())
+    if json:
+        result = {"folder": str(folder), "files": files, "seconds": stages.seconds}
+        print_json(result | report(compiled, verdict))
+    else:
+        show(to_stdout(), compiled, checked, stages.seconds, folder, files)
+
+
+def _export(draft: Path, topology: str, devices: int, timeout: float, stages: Stages) -> None:
+    from schedc.backends.pallas.aot.export import export_kernel
+    from schedc.compiler.output import EXPORT, KERNEL
+
+    with stages.stage("export"):
+        artifact = export_kernel(draft / KERNEL, topology, devices, timeout=timeout)
+    (draft / EXPORT).write_bytes(artifact)

@@ -1,0 +1,62 @@
+"""What every subcommand prints with: tables on stdout, progress on stderr, JSON for programs."""
+
+import json
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
+
+_PIPED_WIDTH = 120
+
+
+def to_stdout() -> "Console":
+    """Where there is no terminal, tables are 120 columns wide."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+
+
+def to_stderr() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def simple_table(*columns: str, right: Collection[str] = ()) -> "Table":
+    """A table without borders; the columns named in `right` are numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left")
+    return table
+
+
+class Stages:
+    """The steps of a command: each has a spinner on a terminal while it lasts, and its seconds are kept."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._console = to_stderr()
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Callable[[str], None]]:
+        """Gives a function that tells the spinner what the step is at."""
+        began = perf_counter()
+        with self._console.status(name) as status:
+            yield lambda detail: status.update(f"{name}: {detail}")
+        self.seconds[name] = round(perf_counter() - began, 3)

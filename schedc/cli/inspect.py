@@ -1,0 +1,86 @@
+"""`schedc inspect`: look at a compiled program."""
+
+from typing import Annotated, Any
+
+import typer
+
+from schedc.cli.console import Json, print_json, simple_table, to_stdout
+from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
+
+Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(
+        no_args_is_help=True,
+        help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
+    )
+    for command in (ir, buffers, transfers):
+        group.command()(with_schedule_options(command))
+    app.add_typer(group, name="inspect")
+
+
+def ir(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """Print the program: storage with addresses, then every operation, one a line.
+
+    Example:
+
+      schedc inspect ir out/smollm2-135m | less
+    """
+    text, _ = _program(model, options, rows)
+    if json:
+        print_json({"program": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+def buffers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """List the VMEM buffers: where each lies, and in which operations it is live.
+
+    Example:
+
+      schedc inspect buffers smollm2-135m --policy just_in_time
+    """
+    from schedc.cli.compile_view import buffer_table
+    from schedc.ir.text_parse import parse_program
+
+    text, manifest = _program(model, options, rows)
+    if json:
+        print_json(manifest["vmem"])
+    else:
+        to_stdout().print(buffer_table(parse_program(text)))
+
+
+def transfers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """List the starts of transfers in program order, with their lines in kernel.py.
+
+    Example:
+
+      schedc inspect transfers out/smollm2-135m --json
+    """
+    _, manifest = _program(model, options, rows)
+    if json:
+        print_json(manifest["transfers"])
+        return
+    table = simple_table("line", "phase", "rows", "KiB", "operation", right=("line", "rows", "KiB"))
+    for transfer in manifest["transfers"]:
+        size = transfer["rows"] * manifest["vmem"]["row_bytes"] / 1024
+        table.add_row(
+            str(transfer["line"]), transfer["phase"], str(transfer["rows"]), f"{size:,.1f}", transfer["operation"]
+        )
+    to_stdout().print(table, soft_wrap=True)
+
+
+def _program(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:
+    """The program's text and the manifest."""
+    from schedc.compiler.manifest import manifest
+    from schedc.compiler.output import PROGRAM
+    from schedc.compiler.pipeline import compile_model
+    from schedc.ir.text_print import print_program
+    from schedc.spec.load import load_spec
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        return folder.read(PROGRAM), dict(folder.manifest)
+    compiled = compile_model(options.request(load_spec(model), rows))
+    return print_program(compiled.program), manifest(compiled)

@@ -1,0 +1,72 @@
+"""The command `schedc`: one file a subcommand. Their heavy imports are inside the functions, so that help is quick."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from schedc import __version__
+from schedc.cli import compile, import_config, inspect, models, pack, policies, run, targets, verify
+from schedc.errors import SchedcError
+
+
+class Commands(TyperGroup):
+    """What is the user's to mend is shown as a message, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SchedcError as error:
+            typer.secho("error: ", err=True, fg="red", bold=True, nl=False)
+            typer.echo(str(error), err=True)
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            typer.echo("\ninterrupted", err=True)
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"schedc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def schedc(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Turn a declarative LLM spec into one Pallas TPU megakernel: scheduled, proven safe, and predicted.
+
+    No TPU is needed to compile, check or try a kernel.
+
+    Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted.
+    """
+
+
+for module in (compile, run, verify, pack, inspect, import_config, models, targets, policies):
+    module.register(app)
+
+
+def main() -> None:
+    try:
+        app(prog_name="schedc")
+    except BrokenPipeError:  # the reader of our output has gone, as in `schedc inspect ir … | head`
+        sys.stderr.close()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

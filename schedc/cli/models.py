@@ -1,0 +1,54 @@
+"""`schedc models`: the specs that come with schedc."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from schedc.cli.console import Json, print_json, simple_table, to_stdout
+
+if TYPE_CHECKING:
+    from schedc.spec.model import ModelSpec
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(models)
+
+
+def models(json: Json = False) -> None:
+    """List the models that come with schedc. A spec file of your own works everywhere a name does.
+
+    Example:
+
+      schedc models --json
+    """
+    from schedc.spec.load import list_models, load_spec
+    from schedc.weights.fetch import packaged_weights
+
+    specs = [load_spec(name) for name in list_models()]
+    if json:
+        print_json([_entry(spec, spec.name in packaged_weights()) for spec in specs])
+        return
+    numbers = ("parameters", "layers", "hidden", "heads", "kv heads", "head dim", "vocab", "context")
+    table = simple_table("model", *numbers, "weights", right=numbers)
+    for spec in specs:
+        entry = _entry(spec, spec.name in packaged_weights())
+        sizes = (f"{entry[key]:,}" for key in list(entry)[2:-1])
+        weights = "fetched" if entry["weights_fetched"] else "from a file"
+        table.add_row(spec.name, f"{entry['parameters'] / 1e6:,.1f} M", *sizes, weights)
+    to_stdout().print(table)
+
+
+def _entry(spec: "ModelSpec", fetched: bool) -> dict[str, Any]:
+    mixer = spec.layers[0].pattern[0].mixer
+    return {
+        "name": spec.name,
+        "parameters": sum(spec.parameter_counts().values()),
+        "layers": spec.num_layers,
+        "hidden": spec.hidden,
+        "heads": mixer.heads,
+        "kv_heads": mixer.kv_heads,
+        "head_dim": mixer.head_dim,
+        "vocab": spec.vocab,
+        "max_position": spec.max_position,
+        "weights_fetched": fetched,
+    }

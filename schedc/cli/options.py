@@ -1,0 +1,156 @@
+"""The options that say how a model is compiled, once for all subcommands that compile one."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+import typer
+
+from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.compiler.output import Output
+    from schedc.compiler.pipeline import Request
+    from schedc.spec.model import ModelSpec
+
+Format = Literal["bf16", "f32"]
+DEFAULT_CONTEXT = 4096
+_PANEL = "Schedule"
+
+Model = Annotated[
+    str,
+    typer.Argument(metavar="MODEL", help="A name from `schedc models`, or a spec file such as ./my_model.yaml."),
+]
+ModelOrFolder = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FOLDER",
+        help="A name from `schedc models`, a spec file, or a folder written by `schedc compile`.",
+    ),
+]
+
+
+def _option(*names: str, help: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, **settings)
+
+
+@dataclass(frozen=True)
+class ScheduleOptions:
+    """What a model is compiled for, and how."""
+
+    target: Annotated[
+        str,
+        _option("--target", help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml."),
+    ] = "tpu7x:2x2x1"
+    devices: Annotated[int, _option("--devices", help="Devices of the target that run the kernel.")] = 1
+    context: Annotated[
+        int | None,
+        _option(
+            "--context",
+            help="Tokens a sequence may have.",
+            show_default=f"{DEFAULT_CONTEXT}, or as many as the model knows",
+        ),
+    ] = None
+    policy: Annotated[
+        str, _option("--policy", help="The order of the transfers: a name, or ./file.py:function for your own.")
+    ] = "ring"
+    settings: Annotated[
+        list[str] | None, _option("--set", metavar="KEY=VALUE", help="A setting of the policy; may be repeated.")
+    ] = None
+    weights: Annotated[
+        Format | None, _option("--weights", help="Format of the weights.", show_default="as the spec says")
+    ] = None
+    kv: Annotated[Format | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")] = (
+        None
+    )
+
+    def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
+        """Raises UserError for bad values."""
+        from schedc.compiler.pipeline import Request
+        from schedc.lower.graph import StepShape
+        from schedc.schedule.registry import find_policy
+        from schedc.target.target import parse_target
+
+        target = parse_target(self.target, self.devices)
+        if self.devices > 1:
+            raise UserError(f"--devices {self.devices}: kernels for more than one device are not made yet")
+        if self.weights is not None:
+            quantization = spec.quantization.model_copy(update={"weights": self.weights})
+            spec = spec.model_copy(update={"quantization": quantization})
+        if self.kv is not None:
+            spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
+        find_policy(self.policy)
+        context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
+        return Request(spec, target, StepShape(rows, context, logits), self.policy, parse_settings(self.settings or []))
+
+    def given(self) -> list[str]:
+        """The options that are not at their defaults."""
+        names = {"settings": "set"}
+        changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
+        return [f"--{names.get(name, name)}" for name in changed]
+
+
+def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
+    """The folder that `text` names, None if it names a model. Raises UserError for options that come too late."""
+    from schedc.compiler.output import read_output
+    from schedc.spec.load import list_models
+
+    if not Path(text).is_dir() or text in list_models():
+        return None
+    if options.given():
+        raise UserError(f"{text}: has been compiled; {', '.join(options.given())} cannot be given for it")
+    return read_output(Path(text))
+
+
+def parse_settings(texts: Sequence[str]) -> dict[str, int | float]:
+    """`depth=8` → {"depth": 8}. Raises UserError with all that are not like that."""
+    settings: dict[str, int | float] = {}
+    problems = []
+    for text in texts:
+        key, equals, value = text.partition("=")
+        number = _number(value)
+        if not equals or not key.isidentifier() or number is None:
+            problems.append(f"--set {text}: must be like depth=8 or slot_mib=0.5")
+        elif key in settings:
+            problems.append(f"--set {text}: {key} is set twice")
+        else:
+            settings[key] = number
+    if problems:
+        raise UserError("\n".join(problems))
+    return settings
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def with_schedule_options(command: Command) -> Command:
+    """Give a command these options on its command line; it takes them as one argument, `options`."""
+    signature = inspect.signature(command)
+    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
+    shared = [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(ScheduleOptions)
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        chosen = {parameter.name: values.pop(parameter.name) for parameter in shared}
+        chosen["settings"] = chosen["settings"] or None
+        command(**values, options=ScheduleOptions(**chosen))
+
+    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    run.__signature__ = signature.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
+    return run  # type: ignore[return-value]

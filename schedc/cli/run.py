@@ -1,0 +1,196 @@
+"""`schedc run`: generate text with a kernel."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schedc.cli.console import Json, Stages, print_json
+from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
+from schedc.cli.weights import WeightsFile, byte_progress, find_tokenizer, weights_path
+from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.run.decoder import Decoder
+    from schedc.spec.model import ModelSpec
+    from schedc.weights.layout import Layout
+    from schedc.weights.source import WeightSource
+
+
+@dataclass(frozen=True)
+class Runnable:
+    """A kernel's source and what is needed to call it."""
+
+    source: str
+    spec: "ModelSpec"
+    layouts: "Sequence[Layout]"
+    rows: int
+    context: int
+    kv_tokens: int
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(with_schedule_options(run))
+
+
+def run(
+    model: ModelOrFolder,
+    options: ScheduleOptions,
+    prompt: Annotated[list[str], typer.Option("--prompt", "-p", help="Text to go on with; repeated: one row each.")],
+    max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Tokens to generate.", min=1)] = 16,
+    weights_file: WeightsFile = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option("--tokenizer", help="A tokenizer.json or its folder.", show_default="that of the weights"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Generate text: the prompt goes through the plain-JAX reference, every new token through the kernel.
+
+    The kernel runs on the TPU of this machine if there is one; else it is interpreted on the CPU, which takes seconds
+    a token. Greedy; the prompt is taken as it is, without a chat template.
+
+    Examples:
+
+      schedc run smollm2-135m --prompt "The capital of France is"
+
+      schedc run out/smollm2-135m -p "Once upon a time" -n 32
+    """
+    from schedc.run.platform import use_best
+
+    use_best()
+    from schedc.run.generate import check_prompts, generate, prefill
+
+    stages = Stages()
+    with stages.stage("compile"):
+        runnable = _runnable(model, options, len(prompt))
+    spec = runnable.spec
+    with stages.stage("read the weights"):
+        from schedc.reference.reference import Reference
+        from schedc.weights.open import open_weights
+
+        path = weights_path(spec, weights_file)
+        source = open_weights(path, spec)
+        words = find_tokenizer(path, tokenizer)
+    prompts = [words.encode(text) for text in prompt]
+    check_prompts(prompts, runnable.rows, runnable.context)
+    decoder, platform = _decoder(runnable, source)
+    with stages.stage("prefill"):
+        prefill(decoder, Reference(spec, source), prompts)
+
+    eos = {*spec.eos_token_ids, *words.eos_token_ids}
+    streams = [words.stream() for _ in prompts]
+    texts = ["" for _ in prompts]
+    tokens: list[list[int]] = [[] for _ in prompts]
+    show = _Printer(prompt, quiet=json)
+    times = [perf_counter()]
+    for new in generate(decoder, prompts, max_tokens, eos):
+        times.append(perf_counter())
+        for row, token in enumerate(new):
+            if token is None:
+                continue
+            tokens[row].append(token)
+            text = "" if token in eos else streams[row].push(token)
+            texts[row] += text
+            show.add(row, text)
+    for row, stream in enumerate(streams):
+        rest = stream.finish()
+        texts[row] += rest
+        show.add(row, rest)
+    show.end()
+    _report(tokens, texts, prompts, times, platform, json)
+
+
+def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
+    from schedc.compiler.output import KERNEL
+    from schedc.compiler.pipeline import compile_model
+    from schedc.spec.load import load_spec
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        sizes = {name: int(folder.manifest[name]) for name in ("rows", "context", "kv_tokens")}
+        return Runnable(folder.read(KERNEL), folder.spec, folder.layouts, **sizes)
+    if rows > 16:
+        raise UserError(f"{rows} prompts are more than the 16 rows a kernel may have")
+    compiled = compile_model(options.request(load_spec(model), rows))
+    made, shape = compiled.schedule, compiled.request.shape
+    return Runnable(
+        compiled.kernel.source, compiled.request.spec, made.layouts, shape.rows, shape.context, made.plan.kv_tokens
+    )
+
+
+def _decoder(runnable: Runnable, source: "WeightSource") -> "tuple[Decoder, str]":
+    """A decoder on a TPU if jax has one, else one that interprets; and which of both."""
+    import jax
+
+    from schedc.backends.pallas.compat import interpret_params
+    from schedc.run.decoder import Decoder
+    from schedc.run.generate import load_kernel_source
+    from schedc.run.packed import packed_weights
+
+    with byte_progress(f"packing {runnable.spec.name}") as progress:
+        weights = packed_weights(runnable.layouts, source, runnable.spec, progress)
+    on_tpu = jax.default_backend() == "tpu"
+    interpret = None if on_tpu else interpret_params("eager", detect_races=False)
+    kernel = load_kernel_source(runnable.source, "kernel")
+    sizes = (runnable.rows, runnable.context, runnable.kv_tokens)
+    return Decoder(kernel, runnable.spec, weights, *sizes, interpret), "TPU" if on_tpu else "CPU, interpreted"
+
+
+class _Printer:
+    """Text as it is made: one prompt goes on in its line, several are printed when their turn has come.
+
+    Rows are generated together but text can only grow at the end, so row n + 1 appears when row n is complete.
+    """
+
+    def __init__(self, prompts: Sequence[str], quiet: bool) -> None:
+        self._prompts, self._quiet = prompts, quiet
+        self._kept = ["" for _ in prompts]
+        if not quiet:
+            typer.secho(prompts[0], dim=True, nl=False)
+
+    def add(self, row: int, text: str) -> None:
+        if row == 0 and not self._quiet:
+            typer.echo(text, nl=False)
+        else:
+            self._kept[row] += text
+
+    def end(self) -> None:
+        if self._quiet:
+            return
+        typer.echo()
+        for prompt, text in list(zip(self._prompts, self._kept, strict=True))[1:]:
+            typer.secho(prompt, dim=True, nl=False)
+            typer.echo(text)
+
+
+def _report(
+    tokens: Sequence[Sequence[int]],
+    texts: Sequence[str],
+    prompts: Sequence[Sequence[int]],
+    times: Sequence[float],
+    platform: str,
+    json: bool,
+) -> None:
+    """The first step, which compiles the kernel, is not in the rate, unless it is the only one."""
+    count, steps = sum(map(len, tokens)), len(times) - 1
+    first = len(prompts) if steps > 1 else 0
+    seconds = times[-1] - times[1 if steps > 1 else 0]
+    rate = (count - first) / seconds if seconds > 0 else 0.0
+    result: Mapping[str, Any] = {
+        "rows": [
+            {"prompt_ids": list(given), "ids": list(made), "text": text}
+            for given, made, text in zip(prompts, tokens, texts, strict=True)
+        ],
+        "tokens_per_second": round(rate, 3),
+        "first_step_seconds": round(times[1] - times[0], 3),
+        "platform": platform,
+    }
+    if json:
+        print_json(result)
+        return
+    line = f"{count} tokens, {rate:.3g} tokens/s ({platform}; the first step took {times[1] - times[0]:.1f} s)"
+    typer.secho(line, dim=True, err=True)

@@ -1,0 +1,36 @@
+"""Packed weights for running, kept in the cache folder so that the next run need not pack."""
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from schedc.errors import UserError
+from schedc.spec.model import ModelSpec
+from schedc.weights.fetch import cache_folder
+from schedc.weights.head_order import for_kernel
+from schedc.weights.layout import Layout, layouts_hash
+from schedc.weights.pack import Progress, pack
+from schedc.weights.packed_file import load_packed
+from schedc.weights.source import WeightSource
+
+
+def packed_weights(
+    layouts: Sequence[Layout], source: WeightSource, spec: ModelSpec, progress: Progress = lambda done, total: None
+) -> Mapping[str, np.ndarray]:
+    """The arrays of `layouts` by name, memory-mapped; packed first if these weights are not there in this layout."""
+    path = packed_path(layouts, source, spec)
+    if path.exists():
+        try:
+            return load_packed(path, layouts, verify=False)
+        except UserError:
+            path.unlink()
+    pack(layouts, for_kernel(source, spec), path, progress)
+    return load_packed(path, layouts, verify=False)
+
+
+def packed_path(layouts: Sequence[Layout], source: WeightSource, spec: ModelSpec) -> Path:
+    """One file for each layout of each source."""
+    key = sha256(f"{layouts_hash(layouts)} {source.identity()}".encode()).hexdigest()[:16]
+    return cache_folder() / spec.name / f"{key}.packed"
