@@ -1,0 +1,115 @@
+"""What a policy may answer, and what is said when it answers something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from schedc.errors import UserError
+from schedc.lower.graph import StepShape
+from schedc.lower.step import StepLowering
+from schedc.schedule.build import problem_of
+from schedc.schedule.plan import Problem, Ring
+from schedc.schedule.registry import POLICIES, find_policy, run_policy
+from schedc.schedule.tiles import cut
+from schedc.spec.load import load_spec
+from schedc.target.target import parse_target
+
+OWN = '''
+from schedc.schedule.plan import Plan, Ring
+
+def mine(problem, *, slots: int = 3):
+    """Three slots."""
+    names = tuple(stream.name for stream in problem.streams)
+    units = {stream.name: 1 if stream in problem.matrices() else stream.units for stream in problem.streams}
+    return Plan((Ring("all", names, slots, slots),), units, problem.kv_tokens[-1])
+
+def broken(problem):
+    return Plan((), {}, 7, {"tea": "time"})
+
+def wrong(problem):
+    return None
+
+def raises(problem):
+    return problem.streams[99]
+'''
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return problem_of(StepLowering(load_spec("smollm2-135m"), StepShape(1, 256)), parse_target("tpu7x"))
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(OWN)
+    return path
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_every_policy_gives_a_plan_that_can_be_built(policy: str, problem: Problem) -> None:
+    plan = run_policy(policy, problem, {})
+    assert {name for ring in plan.rings for name in ring.streams} == {stream.name for stream in problem.streams}
+
+
+def test_a_policy_of_the_users_own_file_takes_its_own_settings(own: Path, problem: Problem) -> None:
+    assert run_policy(f"{own}:mine", problem, {"slots": 2}).rings[0].slots == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("rnig", {}, "no policy is called 'rnig'; did you mean ring? Your own: ./file.py:function"),
+        (
+            "ring",
+            {"depht": 3},
+            "policy ring has no setting depht; its settings: depth (default 8), slot_mib (default 2.0)",
+        ),
+        (
+            "ring",
+            {"depth": 0},
+            "policy ring failed: ValueError: ring weights: 0 tiles ahead do not fit 0 slots",
+        ),
+    ],
+)
+def test_a_wrong_name_or_setting_is_named(name: str, settings: dict, message: str, problem: Problem) -> None:
+    with pytest.raises(UserError) as error:
+        run_policy(name, problem, settings)
+    assert str(error.value) == message
+
+
+def test_an_absent_function_or_file_is_named_with_what_there_is(own: Path) -> None:
+    with pytest.raises(UserError, match=r"has no function 'ours'; it has mine, broken, wrong, raises$"):
+        find_policy(f"{own}:ours")
+    with pytest.raises(UserError, match=r"^policy file no/such\.py does not exist$"):
+        find_policy("no/such.py:f")
+
+
+def test_all_faults_of_a_plan_are_named_at_once(own: Path, problem: Problem) -> None:
+    with pytest.raises(UserError) as error:
+        run_policy(f"{own}:broken", problem, {})
+    lines = str(error.value).splitlines()
+    assert lines[0] == f"policy {own}:broken gave a plan that cannot be built:"
+    assert "  stream w_qkv is in 0 rings; it must be in one" in lines
+    assert "  tile_units[w_qkv] is None; it must be in 1..8" in lines
+    assert "  kv_tokens is 7; it must be one of 256, 128, 64, 32, 16" in lines
+    assert "  issue names tea, which is not a prefetch; there are kv_newest, kv_older" in lines
+
+
+def test_a_policy_that_fails_or_returns_no_plan_is_no_traceback(own: Path, problem: Problem) -> None:
+    with pytest.raises(UserError, match=r"raises failed: IndexError: tuple index out of range$"):
+        run_policy(f"{own}:raises", problem, {})
+    with pytest.raises(UserError, match=r"wrong returned NoneType, not a Plan$"):
+        run_policy(f"{own}:wrong", problem, {})
+
+
+def test_more_tiles_ahead_than_slots_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^ring r: 3 tiles ahead do not fit 2 slots$"):
+        Ring("r", ("a",), slots=2, ahead=3)
+
+
+def test_a_tile_wastes_as_little_as_it_can(problem: Problem) -> None:
+    head = next(stream for stream in problem.streams if stream.name == "w_head")
+    assert head.units % cut(head, 4096) == 0
