@@ -68,9 +68,13 @@ def overlap(machine: Machine, a: Access, b: Access, guard: tuple) -> bool:
     distance = sub(b.base, a.base)
     if type(distance) is int:
         return -b.rows < distance < a.rows
-    facts = machine.with_facts(guard)
-    proves = machine.logic.proves
-    return not (proves(sub(distance, a.rows), facts) or proves(sub(-b.rows, distance), facts))
+    key = (distance, a.rows, b.rows, machine.facts, guard)
+    if (known := machine.overlaps.get(key)) is None:
+        facts = machine.with_facts(guard)
+        proves = machine.logic.proves
+        known = not (proves(sub(distance, a.rows), facts) or proves(sub(-b.rows, distance), facts))
+        machine.overlaps[key] = known
+    return known
 
 
 def _touch(machine: Machine, theirs: Access, access: Access, transfer: Transfer) -> bool:

@@ -80,7 +80,7 @@ def _induct(
 ) -> int:
     """Iterations that the induction covers from k on; 0 if it does not go through."""
     period = node.period
-    if before.shape() != now.shape():
+    if not before.alike(now):
         return 0
     pairs = list(zip(before.values(), now.values(), strict=True))
     high = (trips - k) // period - 1
@@ -112,7 +112,7 @@ def _induct(
             machine.inductions -= 1
             machine.facts = facts
         reached = machine.state.copy()
-        if reached.shape() != expected.shape() or reached.values() != expected.values():
+        if not reached.alike(expected) or reached.values() != expected.values():
             return 0
         machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, keep=False))  # type: ignore[misc]
         _drop_impossible(machine)

@@ -49,6 +49,9 @@ class Logic:
     def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
         self._proved: dict[tuple[Value, Facts], bool] = {}
+        self._negations: dict[Condition, Condition | bool] = {}
+        self._picked: dict[tuple[str, Value, Value, Facts], Value] = {}
+        self._reach: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
         self._lins: dict[Facts, dict[int, list[tuple[int, Lin]]]] = {}
         self._worlds: dict[Facts, np.ndarray] = {}
 
@@ -91,6 +94,11 @@ class Logic:
         return Condition("==" if kind == "==" else "!=", divided)
 
     def negation(self, condition: Condition) -> Condition | bool:
+        if (known := self._negations.get(condition)) is None:
+            known = self._negations[condition] = self._negate(condition)
+        return known
+
+    def _negate(self, condition: Condition) -> Condition | bool:
         match condition.kind:
             case ">=":
                 return self.normal(">=", add(scale(condition.value, -1), -1))
@@ -154,9 +162,15 @@ class Logic:
         raise SplitError(atom, high)
 
     def pick(self, op: str, left: Value, right: Value, facts: Facts) -> Value:
-        """`min` or `max` of two values."""
+        """`min` or `max` of two values. Raises `SplitError` as `decide` does."""
         if type(left) is int and type(right) is int:
             return min(left, right) if op == "min" else max(left, right)
+        key = (op, left, right, facts)
+        if (known := self._picked.get(key)) is None:
+            known = self._picked[key] = self._pick(op, left, right, facts)
+        return known
+
+    def _pick(self, op: str, left: Value, right: Value, facts: Facts) -> Value:
         less = self.compare("<=", left, right)
         if isinstance(less, Condition):
             decided = self.decide(less, facts)
@@ -184,6 +198,25 @@ class Logic:
             self._proved[key] = False
             known = self._proved[key] = self._search(value, facts)
         return known
+
+    def reach(self, value: Value) -> tuple[int, int]:
+        """Bounds of the value that need no fact: its interval, or the least and most of its samples if proven."""
+        if type(value) is int:
+            return value, value
+        assert isinstance(value, Lin)
+        if len(value.terms) == 1:
+            return self.atoms.interval(value)
+        if (known := self._reach.get(value.terms)) is None:
+            moving = Lin(0, value.terms)
+            low, high = self.atoms.interval(moving)
+            sample = np.asarray(self.atoms.sample(moving))
+            least, most = int(sample.min()), int(sample.max())
+            if low < least and self.proves(add(moving, -least), ()):
+                low = least
+            if most < high and self.proves(sub(most, moving), ()):
+                high = most
+            known = self._reach[value.terms] = low, high
+        return value.const + known[0], value.const + known[1]
 
     def _refuted(self, value: Value, facts: Facts) -> bool:
         """Whether some sample satisfies the facts and makes `value` negative."""

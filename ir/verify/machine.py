@@ -65,6 +65,8 @@ class Machine:
         self.facts: Facts = ()
         self.conditions: dict[Condition, str] = {}
         """The text of conditions that were left open."""
+        self.overlaps: dict[tuple[Value, int, int, Facts, Facts], bool] = {}
+        """Of two accesses at a distance, with their rows, the facts and a guard: whether they may share a row."""
         self.refusals: dict[Hashable, Refusal] = {}
         self.inductions = 0
         self.last_start: dict[Element, tuple[int, Counters, Facts]] = {}
@@ -81,7 +83,7 @@ class Machine:
             and self.arrays[op.source.storage].role == "output"
         }  # fmt: skip
         spaces = {b.name if b.address is None else f"pool {b.pool}" for b in program.buffers} | read_outputs
-        self.state = State(self.atoms, contents={space: Contents() for space in sorted(spaces)})
+        self.state = State(self.logic.reach, contents={space: Contents() for space in sorted(spaces)})
         self._body = self._compile(program.body, frozenset())
 
     def verify(self) -> Statistics:
@@ -258,7 +260,7 @@ class Machine:
             self.last_start[element] = (index, self.now(), self.facts)
             self.transfers += 1
             self.peak_transfers = max(self.peak_transfers, len(state.transfers))
-            self.peak_rows = max(self.peak_rows, sum(transfer.rows for transfer in state.transfers))
+            self.peak_rows = max(self.peak_rows, sum([transfer.source.rows for transfer in state.transfers]))
 
         return self._on_semaphore(op.semaphore, begin)
 

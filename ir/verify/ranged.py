@@ -140,7 +140,9 @@ def _same_transfers(machine: Machine, node: Node, facts: Facts, state: State, fi
                 found.append(((t.op, source, target, t.semaphore, guard), t))
         return found
 
-    here, there = summary(state.transfers), summary(final.transfers)
+    both = {id(t) for t in state.transfers} & {id(t) for t in final.transfers}
+    here = summary([t for t in state.transfers if id(t) not in both])
+    there = summary([t for t in final.transfers if id(t) not in both])
     keys_here, keys_there = [key for key, _ in here], [key for key, _ in there]
     odd = [t for key, t in here if key not in keys_there] or [t for key, t in there if key not in keys_here]
     if odd or len(here) != len(there):

@@ -22,7 +22,7 @@ Resolve = Callable[[], Access | None]
 def compile_region(machine: Machine, region: Region, transfer: bool, traced: frozenset[str]) -> Resolve:
     """A function that gives the rows of the region now, or None after refusing it."""
     offset, slot = compile_expr(machine, region.offset), compile_expr(machine, region.slot)
-    storage, rows, interval = region.storage, region.rows, machine.atoms.interval
+    storage, rows, reach = region.storage, region.rows, machine.logic.reach
     buffer = machine.buffers.get(storage)
     if buffer is None:
         array = machine.arrays[storage]
@@ -50,7 +50,7 @@ def compile_region(machine: Machine, region: Region, transfer: bool, traced: fro
             )
         if type(base) is int:
             return Access(space, storage, base, rows, first, base, base + rows, base, base + rows)
-        low, high = interval(base)
+        low, high = reach(base)
         lowest, highest = first, first + slots * size
         if type(which) is int:
             lowest, highest = first + which * size, first + (which + 1) * size

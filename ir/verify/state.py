@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from schedc.ir.verify.contents import Contents, Layer
-from schedc.ir.verify.linear import Atoms, Lin, Value
+from schedc.ir.verify.contents import Contents, Layer, Layers
+from schedc.ir.verify.linear import Lin, Value
 from schedc.ir.verify.logic import Condition, Facts
 
 Counters = tuple[tuple[str, Value], ...]
@@ -69,9 +70,14 @@ class Raised:
     guard: Facts
 
 
+Counted = TypeVar("Counted", Taken, Raised)
+T = TypeVar("T")
+
+
 @dataclass
 class State:
-    atoms: Atoms
+    reach: Callable[[Value], tuple[int, int]]
+    """Bounds of a value, whatever the scalars are."""
     transfers: list[Transfer] = field(default_factory=list)
     """In flight, in the order of their starts."""
     taken: dict[Element, list[Taken]] = field(default_factory=dict)
@@ -84,7 +90,7 @@ class State:
 
     def copy(self) -> State:
         return State(
-            self.atoms,
+            self.reach,
             list(self.transfers),
             {key: list(entries) for key, entries in self.taken.items() if entries},
             {key: list(entries) for key, entries in self.raised.items() if entries},
@@ -93,70 +99,76 @@ class State:
             dict(self.versions),
         )
 
-    def shape(self) -> object:
-        """Everything but the values: two states of one shape differ in numbers only. Wants a `copy`'s tidy lists."""
+    def alike(self, other: State) -> bool:
+        """Whether the two differ in values only. Wants a `copy`'s tidy lists."""
         return (
-            [
-                (t.op, t.source.storage, t.target.storage, t.source.space, t.target.space, t.rows, t.semaphore,
-                 t.skipped_by, len(t.counters), _kinds(t.guard))
-                for t in self.transfers
-            ],
-            {k: [(x.op, x.rows, len(x.counters), _kinds(x.guard)) for x in xs] for k, xs in self.taken.items()},
-            {k: [(x.op, x.amount, len(x.counters), _kinds(x.guard)) for x in xs] for k, xs in self.raised.items()},
-            {
-                space: (c.starts, [[(x.owner, x.op, _kinds(x.guard)) for x in layers] for layers in c.layers])
-                for space, c in self.contents.items()
-            },
-            {key: [_kinds(guard) for _, guard in layers] for key, layers in self.scalars.items()},
-        )  # fmt: skip
+            _alike(self.transfers, other.transfers, _transfer_shape)
+            and _all_alike(self.taken, other.taken, _taken_shape)
+            and _all_alike(self.raised, other.raised, _raised_shape)
+            and self.contents.keys() == other.contents.keys()
+            and all(
+                mine.starts == theirs.starts and _alike(mine.layers, theirs.layers, _layers_shape)
+                for mine, theirs in ((contents, other.contents[space]) for space, contents in self.contents.items())
+            )
+            and _all_alike(self.scalars, other.scalars, _scalar_shape)
+        )
 
     def map(self, change: Callable[[Value], Value]) -> State:
-        """A copy with every value replaced, visited in an order that depends on the shape alone."""
+        """A copy with every value replaced, visited in an order that depends on the shape alone.
 
-        interval = self.atoms.interval
+        What does not change stays the same object.
+        """
 
         def facts(guard: Facts) -> Facts:
-            return tuple(Condition(kind, change(value)) for kind, value in guard)
+            if not guard:
+                return guard
+            changed = tuple([Condition(kind, change(value)) for kind, value in guard])
+            return guard if changed == guard else changed
 
         def counters(pairs: Counters) -> Counters:
-            return tuple((name, change(value)) for name, value in pairs)
+            if not pairs:
+                return pairs
+            changed = tuple([(name, change(value)) for name, value in pairs])
+            return pairs if changed == pairs else changed
 
         def access(a: Access) -> Access:
             base = change(a.base)
             if base == a.base:
                 return a
-            low, high = interval(base)
+            low, high = self.reach(base)
             return Access(a.space, a.storage, base, a.rows, a.first, a.lowest, a.highest, low, high + a.rows)
 
-        def changed(entries: dict) -> dict:
-            return {
-                key: [replace(x, counters=counters(x.counters), guard=facts(x.guard)) for x in xs]
-                for key, xs in sorted(entries.items())
-                if xs
-            }
+        def transfer(t: Transfer) -> Transfer:
+            when, source, target, guard = counters(t.counters), access(t.source), access(t.target), facts(t.guard)
+            if when is t.counters and source is t.source and target is t.target and guard is t.guard:
+                return t
+            return Transfer(t.op, when, source, target, t.semaphore, guard, t.skipped_by)
+
+        def count(x: Counted) -> Counted:
+            when, guard = counters(x.counters), facts(x.guard)
+            return x if when is x.counters and guard is x.guard else replace(x, counters=when, guard=guard)
+
+        def layered(layers: Layers) -> Layers:
+            guards = [facts(layer.guard) for layer in layers]
+            if all(guard is layer.guard for guard, layer in zip(guards, layers, strict=True)):
+                return layers
+            return tuple([Layer(x.owner, guard, x.op) for x, guard in zip(layers, guards, strict=True)])
 
         return State(
-            self.atoms,
-            [
-                replace(t, counters=counters(t.counters), source=access(t.source), target=access(t.target),
-                        guard=facts(t.guard))
-                for t in self.transfers
-            ],
-            changed(self.taken),
-            changed(self.raised),
+            self.reach,
+            [transfer(t) for t in self.transfers],
+            {key: [count(x) for x in xs] for key, xs in sorted(self.taken.items()) if xs},
+            {key: [count(x) for x in xs] for key, xs in sorted(self.raised.items()) if xs},
             {
-                space: Contents(
-                    list(c.starts),
-                    [tuple(Layer(x.owner, facts(x.guard), x.op) for x in layers) for layers in c.layers],
-                )
+                space: Contents(list(c.starts), [layered(layers) for layers in c.layers])
                 for space, c in sorted(self.contents.items())
             },
             {
-                key: tuple((change(value), facts(guard)) for value, guard in layers)
+                key: tuple([(change(value), facts(guard)) for value, guard in layers])
                 for key, layers in sorted(self.scalars.items())
             },
             dict(self.versions),
-        )  # fmt: skip
+        )
 
     def values(self) -> list[Value]:
         found: list[Value] = []
@@ -169,8 +181,39 @@ class State:
         return found
 
 
+def _alike(mine: Sequence[T], theirs: Sequence[T], shape: Callable[[T], object]) -> bool:
+    return len(mine) == len(theirs) and all(a is b or shape(a) == shape(b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _all_alike(
+    mine: Mapping[Element, Sequence[T]], theirs: Mapping[Element, Sequence[T]], shape: Callable[[T], object]
+) -> bool:
+    return mine.keys() == theirs.keys() and all(_alike(entries, theirs[key], shape) for key, entries in mine.items())
+
+
+def _transfer_shape(t: Transfer) -> object:
+    spaces = (t.source.storage, t.target.storage, t.source.space, t.target.space)
+    return (t.op, *spaces, t.rows, t.semaphore, t.skipped_by, len(t.counters), _kinds(t.guard))
+
+
+def _taken_shape(x: Taken) -> object:
+    return x.op, x.rows, len(x.counters), _kinds(x.guard)
+
+
+def _raised_shape(x: Raised) -> object:
+    return x.op, x.amount, len(x.counters), _kinds(x.guard)
+
+
+def _layers_shape(layers: Layers) -> object:
+    return [(layer.owner, layer.op, _kinds(layer.guard)) for layer in layers]
+
+
+def _scalar_shape(layer: tuple[Value, Facts]) -> object:
+    return _kinds(layer[1])
+
+
 def _kinds(guard: Facts) -> tuple[str, ...]:
-    return tuple(kind for kind, _ in guard)
+    return tuple([kind for kind, _ in guard])
 
 
 def between(before: Value, after: Value, atom: int) -> Value | None:

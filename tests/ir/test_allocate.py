@@ -134,12 +134,12 @@ def test_a_transfer_that_the_next_iteration_awaits_keeps_its_buffers():
     assert live_ranges(parse_program(text))[1] == LiveRange("b", 0, 7)
 
 
-def test_parts_that_together_cover_a_read_are_a_definition():
+def test_parts_that_together_cover_a_read_define_it_from_the_start_of_their_loop():
     text = PHASES.replace(
         "    compute one(x: read a[0 +: 16], out: write b[0 +: 8])\n",
         "    loop p < 2 {\n      compute one(x: read a[0 +: 16], out: write b[p * 4 +: 4])\n    }\n",
     )
-    assert live_ranges(parse_program(text))[1] == LiveRange("b", 4, 5)
+    assert live_ranges(parse_program(text))[1] == LiveRange("b", 3, 5)
 
 
 def test_phases_share_rows():
