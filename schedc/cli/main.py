@@ -22,7 +22,7 @@ class Commands(TyperGroup):
             typer.echo(str(error), err=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
-            typer.echo("\ninterrupted", err=True)
+            typer.echo("\ninterrupted" if sys.stderr.isatty() else "interrupted", err=True)
             raise typer.Exit(130) from None
 
 

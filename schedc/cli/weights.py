@@ -46,8 +46,11 @@ def byte_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr for calls with (bytes done, bytes in all); it appears at the first call."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
+    console = to_stderr()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TransferSpeedColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=to_stderr(), transient=True) as bars:
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
         task = bars.add_task(what, total=None, visible=False)
 
         def show(done: int, total: int) -> None:

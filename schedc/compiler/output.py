@@ -48,6 +48,7 @@ def new_output(folder: Path) -> Iterator[Path]:
     other error nothing is left.
     """
     place = folder.resolve()
+    _refuse_files(folder)
     _refuse_other_content(folder)
     draft = place.with_name(f".{place.name}.{os.getpid()}")
     try:
@@ -123,16 +124,20 @@ def read_output(folder: Path) -> Output:
     return Output(folder, data, spec, tuple(from_dict(layout) for layout in layouts))
 
 
+def _refuse_files(folder: Path) -> None:
+    """A file, or below a file."""
+    for path in (folder, *folder.parents):
+        if os.path.lexists(path) and not path.is_dir():
+            raise UserError(f"{folder}: cannot be written: {path} is not a folder")
+
+
 def _refuse_other_content(folder: Path) -> None:
-    if folder.is_dir():
-        foreign = _foreign(folder)
-        if foreign:
-            raise UserError(
-                f"{folder}: is not overwritten, because it holds what `schedc compile` does not write: "
-                f"{', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}; give another folder with -o"
-            )
-    elif folder.exists() or folder.is_symlink():
-        raise UserError(f"{folder}: is a file; give a folder with -o")
+    foreign = _foreign(folder)
+    if foreign:
+        raise UserError(
+            f"{folder}: is not overwritten, because it holds what `schedc compile` does not write: "
+            f"{', '.join(foreign[:3])}{', …' if len(foreign) > 3 else ''}; give another folder with -o"
+        )
 
 
 def _foreign(folder: Path) -> list[str]:
