@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
 from schedc.ir.expr import Expr, evaluate, holds
 from schedc.ir.program import (
     Await,

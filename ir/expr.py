@@ -155,9 +155,7 @@ def holds(compare: Compare, counter: Callable[[str], int], element: Callable[[st
     return _COMPARE[compare.op](left, right)
 
 
-def bounds(
-    expr: Expr, counter: Callable[[str], Interval], element: Callable[[str, Interval], Interval]
-) -> Interval:
+def bounds(expr: Expr, counter: Callable[[str], Interval], element: Callable[[str, Interval], Interval]) -> Interval:
     """An interval that contains every value of `expr`, given intervals of its leaves."""
     match expr:
         case Const(value):

@@ -2,18 +2,31 @@
 
 A buffer is live from the first operation that writes it (the start of the transfer, or the compute)
 to the last that needs it: a read, or the wait of a transfer from or to it. If an iteration of a loop
-may read what an earlier one left, the buffer is live in the whole loop. So is one that a loop writes
-part by part and that is read after it.
+may read what an earlier one left, the buffer is live in the whole loop. So is one that is used after a
+loop of which some iterations write only a part of it, or nothing.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
-from schedc.ir.expr import Const, Counter, Expr, evaluate, leaves
-from schedc.ir.program import Compute, Loop, Op, Phase, Program, Region, SemaphoreRef, Start, Wait, When, walk
+from schedc.ir.expr import Compare, Const, Counter, Element, Expr, evaluate, leaves
+from schedc.ir.program import (
+    Compute,
+    Loop,
+    Op,
+    Phase,
+    Program,
+    Region,
+    SemaphoreRef,
+    SetScalar,
+    Start,
+    Wait,
+    When,
+    walk,
+)
 
 _EXPANDED_TRIPS = 64
 """Loops of at most this many iterations are looked at iteration by iteration."""
@@ -49,6 +62,8 @@ class _Live:
         self._sizes = {buffer.name: buffer.rows for buffer in program.buffers}
         self._whole = {buffer.name: buffer.rows * buffer.slots for buffer in program.buffers}
         self._by_semaphore: dict[str, set[str]] = defaultdict(set)
+        self._times_set: dict[str, int] = defaultdict(int)
+        """How often a scalar array was set so far: guards that read it are the same only in between."""
         for op in walk(program.body):
             if isinstance(op, Start):
                 ends = {op.source.storage, op.target.storage} & self._sizes.keys()
@@ -61,7 +76,7 @@ class _Live:
             a, b = spans.get(buffer, (first, last))
             spans[buffer] = min(a, first), max(b, last)
 
-        piecewise: list[tuple[str, int, int]] = []
+        partial: list[tuple[str, int, int]] = []
         index = 0
 
         def visit(ops: tuple[Op, ...]) -> None:
@@ -76,10 +91,10 @@ class _Live:
                 if isinstance(op, Loop):
                     for buffer in self._carried(op):
                         extend(buffer, here, index - 1)
-                    piecewise.extend((buffer, here, index - 1) for buffer in self._written_piecewise(op))
+                    partial.extend((buffer, here, index - 1) for buffer in self._written_partially(op))
 
         visit(self._program.body)
-        for buffer, first, last in piecewise:
+        for buffer, first, last in partial:
             if spans[buffer][1] > last:
                 extend(buffer, first, last)
         return tuple(LiveRange(b.name, *spans[b.name]) for b in self._program.buffers if b.name in spans)
@@ -95,19 +110,40 @@ class _Live:
             case _:
                 return set()
 
-    def _written_piecewise(self, loop: Loop) -> set[str]:
-        """Buffers of which every iteration writes another part: used after the loop, they must outlive all of it."""
-        written: set[str] = set()
-        for op in walk(loop.body):
-            targets = [op.target] if isinstance(op, Start) else []
-            if isinstance(op, Compute):
-                targets = [operand.region for operand in op.operands if operand.access != "read"]
-            for region in targets:
-                moving = {leaf.name for expr in (region.offset, region.slot) for leaf in leaves(expr)
-                          if isinstance(leaf, Counter)}  # fmt: skip
-                if loop.counter in moving:
-                    written.add(region.storage)
-        return written & self._sizes.keys()
+    def _written_partially(self, loop: Loop) -> set[str]:
+        """Buffers of which an iteration may leave something as an earlier one wrote it.
+
+        What is written, or whether it is, depends on the counter or on a scalar that the loop sets.
+        """
+        changing = {op.array for op in walk(loop.body) if isinstance(op, SetScalar)}
+        found: set[str] = set()
+
+        def varies(exprs: Iterable[Expr]) -> bool:
+            return any(
+                leaf.name == loop.counter if isinstance(leaf, Counter) else leaf.array in changing
+                for expr in exprs
+                for leaf in leaves(expr)
+            )
+
+        def visit(ops: tuple[Op, ...], uneven: bool) -> None:
+            for op in ops:
+                match op:
+                    case Start(_, target):
+                        see([target], uneven)
+                    case Compute(_, operands):
+                        see([operand.region for operand in operands if operand.access != "read"], uneven)
+                    case Loop(_, trips, body):
+                        visit(body, uneven or varies([trips]))
+                    case When(conditions, body):
+                        visit(body, uneven or varies(side for c in conditions for side in (c.left, c.right)))
+                    case Phase(_, body):
+                        visit(body, uneven)
+
+        def see(regions: list[Region], uneven: bool) -> None:
+            found.update(r.storage for r in regions if uneven or varies((r.offset, r.slot)))
+
+        visit(loop.body, False)
+        return found & self._sizes.keys()
 
     def _carried(self, loop: Loop) -> set[str]:
         """Buffers of which an iteration may need what was there when it began."""
@@ -123,6 +159,7 @@ class _Live:
         return carried
 
     def _events(self, ops: tuple[Op, ...], counters: dict[str, int], guard: frozenset[Hashable]) -> Iterator[_Event]:
+        times_set = self._times_set
         for number, op in enumerate(ops):
             match op:
                 case Start(source, target, semaphore):
@@ -147,10 +184,13 @@ class _Live:
                         inner = {name: value for name, value in counters.items() if name != counter}
                         yield from self._events(body, inner, guard | {("iteration", id(op), number)})
                 case When(conditions, body):
-                    names = {leaf.name for c in conditions for side in (c.left, c.right) for leaf in leaves(side)
-                             if isinstance(leaf, Counter)}  # fmt: skip
-                    known = tuple(sorted((name, counters[name]) for name in names if name in counters))
-                    yield from self._events(body, counters, guard | {(conditions, known)})
+                    found = _leaves(conditions)
+                    known = tuple(sorted({(x.name, counters[x.name]) for x in found
+                                          if isinstance(x, Counter) and x.name in counters}))  # fmt: skip
+                    versions = tuple(sorted({(x.array, times_set[x.array]) for x in found if isinstance(x, Element)}))
+                    yield from self._events(body, counters, guard | {(conditions, known, versions)})
+                case SetScalar(array):
+                    times_set[array] += 1
                 case Phase(_, body):
                     yield from self._events(body, counters, guard)
 
@@ -171,6 +211,10 @@ class _Live:
         index = _known(ref.index, counters)
         rows = None if index is None else (index, index + 1)
         return _Event(("semaphore", ref.name), defines, rows, guard)
+
+
+def _leaves(conditions: tuple[Compare, ...]) -> list[Counter | Element]:
+    return [leaf for compare in conditions for side in (compare.left, compare.right) for leaf in leaves(side)]
 
 
 def _known(expr: Expr, counters: dict[str, int]) -> int | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
 from schedc.ir.allocate.problem import Problem, aligned
 
 

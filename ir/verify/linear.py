@@ -176,7 +176,7 @@ class Atoms:
             return scale(y, x)
         if type(y) is int:
             return scale(x, y)
-        x, y = sorted((x, y))  # type: ignore[type-var]
+        x, y = sorted((x, y))
         (a, b), (c, d) = self.interval(x), self.interval(y)
         corners = (a * c, a * d, b * c, b * d)
         label = f"({self.text(x)})*({self.text(y)})"

@@ -14,6 +14,7 @@ from math import gcd
 from typing import Literal, NamedTuple
 
 import numpy as np
+
 from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, eliminate, make, scale, sub
 
 _STEPS = 60

@@ -130,7 +130,7 @@ class Machine:
 
     def place_of(self, index: int, counters: Counters) -> Place:
         known = tuple((name, value if type(value) is int else self.atoms.text(value)) for name, value in counters)
-        return Place(self._lines[index], print_op(self._ops[index]).removesuffix(" {"), known)  # type: ignore[arg-type]
+        return Place(self._lines[index], print_op(self._ops[index]).removesuffix(" {"), known)
 
     def any_start(self, semaphore: str) -> Place | None:
         """Some operation that adds to the semaphore."""

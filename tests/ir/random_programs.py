@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element
 from schedc.ir.program import (
     Array,

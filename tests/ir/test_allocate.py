@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import SAMPLES
+
 from schedc.ir.allocate import DoesNotFit, allocate
 from schedc.ir.allocate.exact import exact
 from schedc.ir.allocate.greedy import greedy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from schedc.ir.execute import execute, run, unfold
 from schedc.ir.text_parse import parse_program
 

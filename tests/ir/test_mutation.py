@@ -7,6 +7,7 @@ import random
 import pytest
 from mutate import removals
 from samples import SAMPLES
+
 from schedc.ir.execute import run, unfold
 from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program

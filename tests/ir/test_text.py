@@ -7,6 +7,7 @@ import inspect
 import pytest
 from hypothesis import given, settings
 from random_programs import exprs, programs
+
 from schedc.ir import text_print
 from schedc.ir.errors import IrSyntaxError
 from schedc.ir.program import Loop, When, walk

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from samples import SAMPLES, kv, ring
+
 from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Limits, verify
 

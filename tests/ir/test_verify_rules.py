@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Limits, verify
 

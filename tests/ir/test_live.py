@@ -1,0 +1,162 @@
+"""Live ranges, each from a program and with the reason: what would be overwritten if the range were shorter."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedc.ir.allocate import allocate
+from schedc.ir.live import live_ranges
+from schedc.ir.text_parse import parse_program
+from schedc.ir.verify import Limits, verify
+
+LIMITS = Limits(vmem_bytes=1 << 20, smem_bytes=1 << 16, semaphores=64)
+DECLARATIONS = """program p {
+  pool v rows=0
+  buffer b in v rows=32 slots=1 align=8
+  buffer r in v rows=8 slots=2 align=8
+  buffer t in v rows=8 slots=1 align=8
+  hbm w rows=256 weight
+  hbm out rows=32 output
+  smem n[1] in 0..4 input
+  smem f[1] in 0..4 local
+  semaphore s[2] dma
+"""
+
+WRITE_T = "compute k(o: write t[0 +: 8])"
+READ_T = "compute k(x: read t[0 +: 8])"
+WRITE_B = "compute k(o: write b[0 +: 32])"
+READ_B = "compute k(x: read b[0 +: 32])"
+START_B = "start w[0 +: 32] -> b[0 +: 32] signals s"
+
+# name: operations, and the first and last operation of each buffer (closing braces do not count)
+CASES = {
+    "from the write to the last read": (
+        [WRITE_B, WRITE_T, READ_B, READ_T, READ_T],
+        {"b": (0, 2), "t": (1, 4)},
+    ),
+    "from the start of the transfer that writes it": (
+        [START_B, WRITE_T, "wait s rows=32", READ_B],
+        {"b": (0, 3), "t": (1, 1)},
+    ),
+    "until the wait of the transfer that reads it": (
+        [WRITE_B, "start b[0 +: 32] -> out[0 +: 32] signals s", WRITE_T, "wait s rows=32", READ_T],
+        {"b": (0, 3), "t": (2, 4)},
+    ),
+    "a temporary of an iteration needs no extension": (
+        ["loop l < 4 {", WRITE_T, READ_T, WRITE_B, READ_B, "}"],
+        {"b": (3, 4), "t": (1, 2)},
+    ),
+    "written before a loop and read in it: every iteration reads it": (
+        [WRITE_B, "loop l < 4 {", WRITE_T, READ_B, READ_T, WRITE_T, READ_T, "}"],
+        {"b": (0, 6), "t": (2, 6)},
+    ),
+    "written by an iteration for the next one": (
+        [WRITE_B, "loop l < 4 {", READ_B, WRITE_T, READ_T, WRITE_B, "}"],
+        {"b": (0, 5), "t": (3, 4)},
+    ),
+    "updated in every iteration": (
+        [WRITE_B, "loop l < 4 {", WRITE_T, "compute k(x: read t[0 +: 8], o: update b[8 +: 8])", "}", READ_B],
+        {"b": (0, 4), "t": (2, 3)},
+    ),
+    "rotating slots hold what the next iteration reads": (
+        ["compute k(o: write r[0 +: 8])", "loop l < 4 {", WRITE_T, "compute k(x: read t[0 +: 8], "
+         "y: read r<l % 2>[0 +: 8], o: write r<(l + 1) % 2>[0 +: 8])", "}"],
+        {"r": (0, 3), "t": (2, 3)},
+    ),
+    "written as a whole by every iteration and read after the loop: the last iteration counts": (
+        ["loop l < 4 {", WRITE_T, READ_T, WRITE_B, "}", READ_B],
+        {"b": (3, 4), "t": (1, 2)},
+    ),
+    "written part by part in a loop and read after it": (
+        ["loop l < 4 {", WRITE_T, "compute k(x: read t[0 +: 8])", "compute k(o: write b[l * 8 +: 8])", "}", READ_B],
+        {"b": (0, 4), "t": (1, 2)},
+    ),
+    "arriving part by part in a loop and read after it": (
+        ["loop l < 4 {", WRITE_T, READ_T, "start w[l * 8 +: 8] -> b[l * 8 +: 8] signals s", "wait s rows=8", "}",
+         READ_B],
+        {"b": (0, 5), "t": (1, 2)},
+    ),
+    "written part by part, by an outer counter within an inner loop": (
+        ["loop l < 4 {", WRITE_T, READ_T, "loop i < 2 {", "compute k(o: write b[l * 8 +: 8])", "}", "}", READ_B],
+        {"b": (0, 5), "t": (1, 2)},
+    ),
+    "written part by part, by an inner counter: the inner loop is enough": (
+        ["loop l < 4 {", WRITE_T, READ_T, "loop i < 4 {", "compute k(o: write b[i * 8 +: 8])", WRITE_T, READ_T, "}",
+         READ_B, WRITE_T, READ_T, "}"],
+        {"b": (3, 7), "t": (1, 9)},
+    ),
+    "written by both counters": (
+        ["loop l < 2 {", WRITE_T, READ_T, "loop i < 2 {", "compute k(o: write b[l * 16 + i * 8 +: 8])", "}", "}",
+         READ_B],
+        {"b": (0, 5), "t": (1, 2)},
+    ),
+    "written by one iteration only and read after the loop": (
+        ["loop l < 4 {", WRITE_T, READ_T, "when l == 0 {", WRITE_B, "}", "}", READ_B],
+        {"b": (0, 5), "t": (1, 2)},
+    ),
+    "written in an inner loop that only some iterations enter": (
+        ["loop l < 4 {", WRITE_T, READ_T, "loop i < 1 - min(l, 1) {", WRITE_B, "}", "}", READ_B],
+        {"b": (0, 5), "t": (1, 2)},
+    ),
+    "written under a condition that the loop changes": (
+        ["set f[0] = 0", "loop l < 4 {", WRITE_T, READ_T, "when f[0] == 0 {", WRITE_B, "}", "set f[0] = 1", "}",
+         READ_B],
+        {"b": (1, 7), "t": (2, 3)},
+    ),
+    "written under a condition that the loop leaves alone": (
+        ["loop l < 4 {", WRITE_T, READ_T, "when n[0] == 2 {", WRITE_B, "}", "}", "when n[0] == 2 {", READ_B, "}"],
+        {"b": (4, 6), "t": (1, 2)},
+    ),
+    "read under another value of the condition than it was written under": (
+        ["set f[0] = 1", WRITE_B, "loop l < 4 {", "set f[0] = min(l, 1)", "when f[0] == 0 {", WRITE_B, "}",
+         "set f[0] = 0", "when f[0] == 0 {", READ_B, "}", WRITE_T, READ_T, "}"],
+        {"b": (1, 10), "t": (9, 10)},
+    ),
+    "a transfer that the next iteration awaits": (
+        [START_B, "loop l < 4 {", "wait s rows=32", READ_B, START_B, WRITE_T, READ_T, "}", "wait s rows=32"],
+        {"b": (0, 7), "t": (5, 6)},
+    ),
+    "a transfer awaited after the loop": (
+        [WRITE_B, "loop l < 4 {", WRITE_T, READ_T, "when l == 0 {", "start b[0 +: 32] -> out[0 +: 32] signals s", "}",
+         "}", WRITE_T, READ_T, "wait s rows=32"],
+        {"b": (0, 8), "t": (2, 7)},
+    ),
+    "nested loops: what the outer loop carries is live in the inner one": (
+        [WRITE_B, "loop l < 2 {", "loop i < 2 {", WRITE_T, READ_T, "}", READ_B, "}"],
+        {"b": (0, 5), "t": (3, 4)},
+    ),
+    "nested loops: a temporary of the inner loop stays one": (
+        ["loop l < 2 {", WRITE_B, READ_B, "loop i < 2 {", WRITE_T, READ_T, "}", "}"],
+        {"b": (1, 2), "t": (4, 5)},
+    ),
+    "a loop of unknown trips may have written nothing": (
+        [WRITE_B, "loop l < n[0] {", WRITE_T, READ_T, WRITE_B, "}", READ_B],
+        {"b": (0, 5), "t": (2, 3)},
+    ),
+}  # fmt: skip
+
+
+def program(operations: list[str]):
+    return parse_program(DECLARATIONS + "\n".join(operations) + "\n}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_buffer_is_live(name):
+    operations, expected = CASES[name]
+    ranges = live_ranges(program(operations))
+    assert {r.buffer: (r.first, r.last) for r in ranges} == expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_addresses_that_follow_from_the_live_ranges_are_proven(name):
+    assert str(verify(allocate(program(CASES[name][0]), 64), LIMITS)) == "proven"
+
+
+def test_a_buffer_that_nothing_uses_has_no_live_range():
+    assert [r.buffer for r in live_ranges(program([WRITE_T, READ_T]))] == ["t"]
+
+
+def test_a_reader_of_the_wait_keeps_every_buffer_of_its_semaphore():
+    """A wait says only how many rows have arrived, so both transfers may still be on their way until it."""
+    operations = [START_B, "start w[0 +: 8] -> t[0 +: 8] signals s", "wait s rows=40", READ_B]
+    assert {r.buffer: (r.first, r.last) for r in live_ranges(program(operations))} == {"b": (0, 3), "t": (1, 2)}
