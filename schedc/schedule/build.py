@@ -15,7 +15,7 @@ from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
 
-KV_TOKENS = (256, 128, 64, 32, 16)
+KV_TOKENS = (512, 256, 128, 64, 32, 16)
 """Tile sizes of the cache that a plan may choose from, in tokens."""
 
 SPILL_RESERVE_BYTES = 3 * 2**20
