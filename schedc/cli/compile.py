@@ -42,7 +42,7 @@ def compile(
 
       schedc compile qwen3-8b --rows 16 --context 8192 --policy ring --set depth=6 -o out/qwen
 
-      schedc compile ./my_model.yaml --target v6e --policy ./my_policy.py:small_tiles --no-check --json
+      schedc compile ./my_model.yaml --target v6e --policy ./my_policy.py:late_cache --no-check --json
     """
     from schedc.cli.compile_view import show
     from schedc.compiler.output import KERNEL, new_output, report, write_program, write_report

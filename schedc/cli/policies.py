@@ -21,7 +21,7 @@ def policies(json: Json = False) -> None:
 
       schedc compile smollm2-135m --policy ring --set depth=4 --set slot_mib=1
 
-      schedc compile smollm2-135m --policy ./my_policy.py:small_tiles
+      schedc compile smollm2-135m --policy ./my_policy.py:late_cache
     """
     from schedc.schedule.registry import DEFAULT_POLICY, POLICIES
 

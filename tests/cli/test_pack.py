@@ -1,0 +1,50 @@
+"""`schedc pack`: the layout of the kernel; interrupted, it leaves no half file and goes on later."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from schedc.compiler.output import read_output
+from schedc.weights.fetch import fetch_weights
+from schedc.weights.packed_file import load_packed
+
+from .conftest import Command
+
+
+@pytest.fixture(scope="module")
+def weights() -> str:
+    return str(fetch_weights("smollm2-135m"))
+
+
+def test_the_file_has_the_layout_of_the_folder(schedc: Command, weights: str) -> None:
+    schedc("compile", "smollm2-135m", "--no-check", "-o", "k")
+    result = schedc("pack", "k", "--weights-file", weights, "-o", "w", "--json").json()
+    layouts = read_output(Path("k")).layouts
+    assert load_packed(Path("w"), layouts).keys() == {layout.name for layout in layouts}
+    assert result["bytes"] == Path("w").stat().st_size
+    assert schedc("pack", "smollm2-135m", "-o", "v").code == 0
+    assert Path("v").read_bytes() == Path("w").read_bytes()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_leaves_no_half_file_and_the_next_run_goes_on(tmp_path: Path, weights: str) -> None:
+    command = [sys.executable, "-m", "schedc.cli.main", "pack", "smollm2-135m", "--weights-file", weights, "-o", "w"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "w.journal"
+    while process.poll() is None and not (journal.exists() and journal.read_text().count("\n") > 2):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["w.journal", "w.part"]
+    done = journal.read_text().splitlines()
+    assert len(done) > 2
+
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["w"]
+    load_packed(tmp_path / "w")
