@@ -41,13 +41,19 @@ def _binary(machine: Machine, expr: Expr, op: str, left: Evaluate, right: Evalua
     atoms, logic = machine.atoms, machine.logic
     match op:
         case "+":
-            return lambda: add(left(), right())
+
+            def plus() -> Value:
+                a, b = left(), right()
+                return a + b if type(a) is int and type(b) is int else add(a, b)
+
+            return plus
         case "-":
             return lambda: sub(left(), right())
         case "*":
             return lambda: atoms.mul(left(), right())
         case "//" | "%":
             apply = atoms.floordiv if op == "//" else atoms.mod
+            done: dict[tuple[Value, int], Value] = {}
 
             def divide() -> Value:
                 value, by = left(), right()
@@ -62,7 +68,9 @@ def _binary(machine: Machine, expr: Expr, op: str, left: Evaluate, right: Evalua
                         key=print_expr(expr),
                     )
                     return 0
-                return apply(value, by)
+                if (value, by) not in done:
+                    done[value, by] = apply(value, by)
+                return done[value, by]
 
             return divide
         case _:

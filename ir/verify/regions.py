@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from schedc.ir.program import ROW_BYTES, Region
@@ -33,8 +33,19 @@ def compile_region(machine: Machine, region: Region, transfer: bool, traced: fro
         dynamic = is_dynamic(region.offset, traced) or is_dynamic(region.slot, traced)
         aligned = not dynamic or (transfer and rows == 1)
 
+    resolved: dict[Hashable, Access] = {}
+
     def resolve() -> Access | None:
         at, which = offset(), slot()
+        known = (at, which) if type(at) is int and type(which) is int else (at, which, machine.facts)
+        if known in resolved:
+            return resolved[known]
+        access = examine(at, which)
+        if access is not None:
+            resolved[known] = access
+        return access
+
+    def examine(at: Value, which: Value) -> Access | None:
         if not (_within(machine, which, slots - 1) and _within(machine, at, size - rows)):
             _refuse_range(machine, region, at, which, size, slots)
             return None
