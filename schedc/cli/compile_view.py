@@ -128,13 +128,7 @@ def _summary(compiled: Compiled, checked: "CheckReport | None", seconds: Mapping
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    statistics = compiled.verdict.statistics
-    table.add_row(
-        "proof",
-        f"proven safe: {statistics.operations:,} operations, {statistics.transfers:,} transfers, at most "
-        f"{statistics.peak_transfers} in flight ({statistics.peak_rows * ROW_BYTES / MIB:.2f} MiB), "
-        f"{statistics.skipped_iterations:,} iterations by induction",
-    )
+    table.add_row(*proof_line(compiled))
     if checked is None:
         table.add_row("TPU compiler", "not asked (--no-check)")
     for label, value in checked.lines() if checked is not None else ():
@@ -143,6 +137,16 @@ def _summary(compiled: Compiled, checked: "CheckReport | None", seconds: Mapping
         table.add_row(label, value)
     table.add_row("seconds", ", ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
     return table
+
+
+def proof_line(compiled: Compiled) -> tuple[str, str]:
+    statistics = compiled.verdict.statistics
+    return (
+        "proof",
+        f"proven safe: {statistics.operations:,} operations, {statistics.transfers:,} transfers, at most "
+        f"{statistics.peak_transfers} in flight ({statistics.peak_rows * ROW_BYTES / MIB:.2f} MiB), "
+        f"{statistics.skipped_iterations:,} iterations by induction",
+    )
 
 
 def cost_lines(cost: CostReport) -> list[tuple[str, str]]:

@@ -1,12 +1,18 @@
-"""`schedc verify`: run the kernel in the interpreter against the reference."""
+"""`schedc verify`: every check there is without a TPU."""
 
-from typing import Annotated
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
 from schedc.errors import CheckFailed
+
+if TYPE_CHECKING:
+    from schedc.compiler.check import CheckReport
+    from schedc.compiler.pipeline import Compiled
 
 
 def register(app: typer.Typer) -> None:
@@ -17,11 +23,18 @@ def verify(
     model: Model,
     options: ScheduleOptions,
     rows: Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")] = 1,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Do not ask the TPU compiler: the proof and the interpreter only.")
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds that the TPU compiler, and the interpreter, may take.", min=1)
+    ] = 600,
     json: Json = False,
 ) -> None:
-    """Run a shrunk model with the same schedule in the interpreter, and compare it with the plain-JAX reference.
+    """Check all that can be checked without a TPU: proof, TPU compiler, interpreter against the plain-JAX reference.
 
-    Transfers are performed as early and as late as they may be, memory starts as NaN, and races are detected.
+    A shrunk model with the same schedule is interpreted, with transfers performed as early and as late as they may be,
+    memory that starts as NaN, and a race detector. Takes a minute or two.
 
     Example:
 
@@ -29,23 +42,36 @@ def verify(
     """
     from rich.table import Table
 
+    from schedc.cli.compile_view import proof_line
     from schedc.compiler.interpret import verify_model
-    from schedc.run.platform import use_cpu
+    from schedc.compiler.pipeline import compile_model
     from schedc.spec.load import load_spec
 
-    use_cpu()
     stages = Stages()
     request = options.request(load_spec(model), rows)
+    with stages.stage("schedule and prove"):
+        compiled = compile_model(request)
+    checked = None if no_check else _check(compiled, timeout, stages)
     with stages.stage("interpret") as say:
-        report = verify_model(request, say)
+        found = verify_model(request, say, timeout)
     if json:
-        print_json(report.to_dict())
+        compiler = None if checked is None else checked.to_dict()
+        print_json({"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()})
     else:
         table = Table.grid(padding=(0, 2))
-        for label, value in report.lines():
+        table.add_column(style="bold", no_wrap=True)
+        for label, value in [proof_line(compiled), *(checked.lines() if checked else ()), *found.lines()]:
             table.add_row(label, value)
         to_stdout().print(table)
-    if report.problems:
-        raise CheckFailed(
-            "\n".join([f"{request.spec.name}: the kernel is wrong:", *(f"  {problem}" for problem in report.problems)])
-        )
+    problems = [*(checked.problems if checked else ()), *found.problems]
+    if problems:
+        raise CheckFailed("\n".join([f"{request.spec.name}: {len(problems)} problems:", *(f"  {p}" for p in problems)]))
+
+
+def _check(compiled: "Compiled", timeout: float, stages: Stages) -> "CheckReport":
+    from schedc.compiler.check import check
+    from schedc.compiler.output import KERNEL, write_program
+
+    with TemporaryDirectory(prefix="schedc-") as folder, stages.stage("TPU compiler") as say:
+        write_program(compiled, Path(folder))
+        return check(compiled, Path(folder) / KERNEL, timeout, say)

@@ -4,10 +4,6 @@ from os import environ
 from pathlib import Path
 
 
-def use_cpu() -> None:
-    environ["JAX_PLATFORMS"] = "cpu"
-
-
 def use_best() -> None:
     """A TPU if this machine has one, else the CPU; what the user has set stays."""
     if not has_tpu_devices():
