@@ -20,9 +20,7 @@ def main(config: str) -> None:
     shape = StepShape(rows=4, context=min(4096, spec.max_position))
     results = [compile_model(Request(spec, parse_target("tpu7x"), shape, policy)) for policy in POLICIES]
     for compiled in sorted(results, key=lambda compiled: compiled.cost.step_us):
-        print(
-            f"{compiled.request.policy:>14}  {compiled.cost.step_us:9.1f} µs a step, proven: {compiled.verdict.proven}"
-        )
+        print(f"{compiled.request.policy:>14}: {compiled.cost.step_us:,.1f} µs a step")
     best = min(results, key=lambda compiled: compiled.cost.step_us)
     Path("kernel.py").write_text(best.kernel.source)
     print(f"wrote kernel.py with policy {best.request.policy}")
