@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,9 +86,12 @@ def run(
     streams = [words.stream() for _ in prompts]
     texts = ["" for _ in prompts]
     tokens: list[list[int]] = [[] for _ in prompts]
-    show = _Printer(prompt, quiet=json)
     times = [perf_counter()]
-    for new in generate(decoder, prompts, max_tokens, eos):
+    steps = generate(decoder, prompts, max_tokens, eos)
+    with stages.stage("first step, which compiles the kernel"):
+        first = next(steps)
+    show = _Printer(prompt, quiet=json)
+    for new in chain([first], steps):
         times.append(perf_counter())
         for row, token in enumerate(new):
             if token is None:
