@@ -270,11 +270,6 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     problems = []
     if spec.head.bias:
         problems.append("head.bias: a bias of the head is not supported by the kernel yet")
-    for at in spec.iter_layers():
-        where = f"layers[{at.run}].pattern[{at.place}]"
-        norm = at.block.mixer.qk_norm
-        if at.trip == 0 and norm is not None and norm.kind != "rms":
-            problems.append(f"{where}.mixer.qk_norm.kind: {norm.kind} is not supported by the kernel yet, rms is")
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
     if not 1 <= shape.context <= spec.max_position:

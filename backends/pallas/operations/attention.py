@@ -13,6 +13,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from schedc.backends.pallas.operations.norm import normalised
 from schedc.backends.pallas.operations.words import (
     DTYPES,
     LANES,
@@ -20,8 +21,9 @@ from schedc.backends.pallas.operations.words import (
     dot_transposed,
     join,
     lane_index,
-    load_matrix,
+    load_panels,
     load_vector,
+    split,
     store_operand,
     widen,
 )
@@ -52,17 +54,12 @@ def rotate(x, cos, sin, half):
 
 def load_lanes(vector, first, panels):
     """f32[1, panels * 128] of a vector, from panel `first` on."""
-    return join([load_vector(vector, first + panel) for panel in range(panels)])
-
-
-def head_norm(x, weight, *, head_dim, eps):
-    """RMSNorm of one head f32[rows, lanes] by weight f32[1, lanes]."""
-    return x * lax.rsqrt(jnp.sum(x * x, axis=1, keepdims=True) * (1.0 / head_dim) + eps) * weight
+    return join(load_vector(vector, first + panels)[first:])
 
 
 def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
-    *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps,
+    q_norm_bias=None, k_norm_bias=None, *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps, norm_kind,
 ):  # fmt: skip
     """From projections to heads: bias, per-head norm, rotation, scale.
 
@@ -74,7 +71,7 @@ def split_heads(
     group = heads // kv_heads
     padded_group = -(-group // 8) * 8
     width = (heads + 2 * kv_heads) * head_dim
-    projected = load_matrix(y, rows, -(-width // LANES))
+    projected = join(load_panels(y, rows, -(-width // LANES)))
     if rotary:
         cos, sin = (
             join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)]) for first in (0, panels)
@@ -84,20 +81,22 @@ def split_heads(
         x = widen(projected[:, (first + index) * head_dim : (first + index + 1) * head_dim], lanes)
         return x if bias is None else x + load_lanes(bias, index * panels, panels)
 
-    def finished(x, weight):
+    def finished(x, weight, shift):
         if weight is not None:
-            x = head_norm(x, load_lanes(weight, 0, panels), head_dim=head_dim, eps=norm_eps)
+            gain, shift = load_vector(weight, panels), None if shift is None else load_vector(shift, panels)
+            values = split(x, rows, panels)
+            x = join(normalised(values, gain, shift, columns=head_dim, eps=norm_eps, kind=norm_kind))
         return rotate(x, cos, sin, rotary // 2) if rotary else x
 
     block = kv_heads * padded_group
     for index in range(heads):
-        x = finished(head(0, index, q_bias), q_norm) * scale
+        x = finished(head(0, index, q_bias), q_norm, q_norm_bias) * scale
         slot = index // group * padded_group + index % group
         for p in range(panels):
             store_rows(q, p * block + slot, rows, panels * block, x[:, p * LANES : (p + 1) * LANES])
     stride = -(-(kv_heads if head_dim <= 64 else 2 * panels * kv_heads) // 8) * 8
     for index in range(kv_heads):
-        k, v = finished(head(heads, index, k_bias), k_norm), head(heads + kv_heads, index, v_bias)
+        k, v = finished(head(heads, index, k_bias), k_norm, k_norm_bias), head(heads + kv_heads, index, v_bias)
         if head_dim <= 64:
             new = [join([k[:, :64], v[:, :64]])]
         else:
@@ -116,12 +115,13 @@ def merge_newest(new, chunk, *, position, panels, dtype):
         odd = position & 1
         keep = jnp.where(odd == 1, 0xFFFF, -65536)
         shift = jnp.where(odd == 1, 0, 16)
-    for panel in range(panels):
-        value = jnp.broadcast_to(load_vector(new, panel), (8, LANES))
-        word = pltpu.bitcast(value.astype(DTYPES[dtype]).astype(jnp.float32), jnp.int32)
-        old = chunk[pl.ds(panel * 8, 8), :]
-        merged = (old & keep) | lax.shift_right_logical(word, jnp.broadcast_to(shift, word.shape))
-        chunk[pl.ds(panel * 8, 8), :] = jnp.where(here, merged, old)
+    old, merged = chunk[...], []
+    for panel, value in enumerate(load_vector(new, panels)):
+        rounded = jnp.broadcast_to(value, (8, LANES)).astype(DTYPES[dtype]).astype(jnp.float32)
+        word = lax.shift_right_logical(pltpu.bitcast(rounded, jnp.int32), jnp.broadcast_to(shift, (8, LANES)))
+        before = old[panel * 8 : (panel + 1) * 8]
+        merged.append(jnp.where(here, (before & keep) | word, before))
+    chunk[...] = jnp.concatenate(merged, axis=0)
 
 
 def attend(
@@ -141,58 +141,64 @@ def attend(
     block = kv_heads * padded_group
     pairs = [(s, h) for s in range(sequences) for h in range(kv_heads)]
 
-    def panel_of(s, index):
+    def panel_of(tile, index):
         rows = [
-            kv[pl.ds(s * tile_rows + (chunk * cache_panels + index) * 8, 8), :]
+            tile[(chunk * cache_panels + index) * 8 : (chunk * cache_panels + index + 1) * 8]
             for chunk in range(tokens // chunk_tokens)
         ]
         return pltpu.bitcast(rows[0] if len(rows) == 1 else jnp.concatenate(rows, axis=0), DTYPES[dtype])
 
-    def rows_of(sections, section, s, h):
-        return pl.ds((s * sections + section) * block + h * padded_group, padded_group)
+    def key_panel(h, p):
+        return h if head_dim <= 64 else h * 2 * panels + p
 
-    def read(section, s, h):
-        return pltpu.bitcast(state[rows_of(panels + 2, section, s, h), :], jnp.float32)
+    def value_panel(h, p):
+        return h if head_dim <= 64 else h * 2 * panels + panels + p
 
-    def write(section, s, h, value):
-        state[rows_of(panels + 2, section, s, h), :] = pltpu.bitcast(
-            jnp.broadcast_to(value, (padded_group, LANES)), jnp.int32
-        )
+    def tiles():
+        return [kv[pl.ds(s * tile_rows, tile_rows), :] for s in range(sequences)]
 
-    def keys(s, h):
-        return [panel_of(s, h)] if head_dim <= 64 else [panel_of(s, h * 2 * panels + p) for p in range(panels)]
+    def rows_of(section, s, h):
+        """Where the rows of a pair lie in a section of `state`."""
+        first = (s * (panels + 2) + section) * block + h * padded_group
+        return slice(first, first + padded_group)
 
-    def values(s, h):
-        return [panel_of(s, h)] if head_dim <= 64 else [panel_of(s, h * 2 * panels + panels + p) for p in range(panels)]
-
-    scores = []
+    before = None if first else pltpu.bitcast(state[...], jnp.float32)
+    queries = pltpu.bitcast(q[...], jnp.float32).astype(DTYPES[dtype])
+    scores, loaded = [], tiles()
     for s, h in pairs:
         score = None
-        for p, k in enumerate(keys(s, h)):
-            left = pltpu.bitcast(q[rows_of(panels, p, s, h), :], jnp.float32).astype(DTYPES[dtype])
-            part = dot_transposed(left, k, dtype)
+        for p in range(panels):
+            left = (s * panels + p) * block + h * padded_group
+            part = dot_transposed(queries[left : left + padded_group], panel_of(loaded[s], key_panel(h, p)), dtype)
             score = part if score is None else score + part
         scores.append(score)
     index = lax.broadcasted_iota(jnp.int32, (padded_group, tokens), 1)
-    weights, scales = [], []
+    weights, scales, tops, amounts = [], [], [], []
     for (s, h), score in zip(pairs, scores, strict=True):
         if soft_cap > 0.0:
             score = soft_cap * jnp.tanh(score * (1.0 / soft_cap))
         counts = (index >= low[s]) & (index < high[s])
         top = jnp.max(jnp.where(counts, score, MASKED), axis=1, keepdims=True)
         if not first:
-            before = read(panels, s, h)[:, :1]
-            top = jnp.maximum(before, top)
-            scales.append(jnp.exp(before - top))
+            earlier = before[rows_of(panels, s, h)][:, :1]
+            top = jnp.maximum(earlier, top)
+            scales.append(jnp.exp(earlier - top))
         weight = jnp.where(counts, jnp.exp(score - top), 0.0)
         amount = jnp.sum(weight, axis=1, keepdims=True)
-        write(panels, s, h, top)
-        write(panels + 1, s, h, amount if first else read(panels + 1, s, h)[:, :1] * scales[-1] + amount)
+        tops.append(top)
+        amounts.append(amount if first else before[rows_of(panels + 1, s, h)][:, :1] * scales[-1] + amount)
         weights.append(weight.astype(DTYPES[dtype]))
+    loaded, sums = tiles(), {}
     for number, (s, h) in enumerate(pairs):
-        for p, v in enumerate(values(s, h)):
-            gained = dot(weights[number], v, dtype)
-            write(p, s, h, gained if first else read(p, s, h) * scales[number] + gained)
+        for p in range(panels):
+            gained = dot(weights[number], panel_of(loaded[s], value_panel(h, p)), dtype)
+            sums[s, h, p] = gained if first else before[rows_of(p, s, h)] * scales[number] + gained
+    after = []
+    for s in range(sequences):
+        numbers = [s * kv_heads + h for h in range(kv_heads)]
+        after += [sums[s, h, p] for p in range(panels) for h in range(kv_heads)]
+        after += [jnp.broadcast_to(part[n], (padded_group, LANES)) for part in (tops, amounts) for n in numbers]
+    state[...] = pltpu.bitcast(jnp.concatenate(after, axis=0), jnp.int32)
 
 
 def join_heads(state, out, *, rows, heads, kv_heads, head_dim, dtype):
@@ -216,5 +222,4 @@ def join_heads(state, out, *, rows, heads, kv_heads, head_dim, dtype):
             joined.append(whole[:, :head_dim])
     width = heads * head_dim
     columns = widen(join(joined), -(-width // LANES) * LANES)
-    for panel in range(columns.shape[1] // LANES):
-        store_operand(out, rows, panel, columns[:, panel * LANES : (panel + 1) * LANES], dtype)
+    store_operand(out, rows, split(columns, rows, columns.shape[1] // LANES), dtype)

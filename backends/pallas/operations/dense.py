@@ -2,23 +2,23 @@
 
 import jax.numpy as jnp
 
+from schedc.backends.pallas.operations.norm import with_bias
 from schedc.backends.pallas.operations.words import (
     LANES,
     dot,
     load_operand,
-    load_panel,
-    load_vector,
+    load_panels,
     load_weight,
+    split,
     store_operand,
-    store_panel,
+    store_panels,
 )
 
 
 def matmul(x, w, out, *, rows, depth, panels, dtype):
     """out f32[rows, panels * 128] = x[rows, depth] · w[depth, panels * 128], one tile of columns."""
     product = dot(load_operand(x, rows, depth, dtype), load_weight(w, depth, panels, dtype), dtype)
-    for panel in range(panels):
-        store_panel(out, rows, panel, product[:rows, panel * LANES : (panel + 1) * LANES])
+    store_panels(out, rows, split(product, rows, panels))
 
 
 def activate(value, activation):
@@ -52,19 +52,12 @@ def erf(x):
 def gated(y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype):
     """out[rows, width] = activation(gate) · up, where y holds the gate's panels and then the up's."""
     panels = -(-width // LANES)
-    for panel in range(panels):
-        gate, up = load_panel(y, rows, panel), load_panel(y, rows, panels + panel)
-        if gate_bias is not None:
-            gate = gate + load_vector(gate_bias, panel)
-        if up_bias is not None:
-            up = up + load_vector(up_bias, panel)
-        store_operand(out, rows, panel, activate(gate, activation) * up, dtype)
+    halves = load_panels(y, rows, 2 * panels)
+    gate, up = with_bias(halves[:panels], gate_bias), with_bias(halves[panels:], up_bias)
+    store_operand(out, rows, [activate(a, activation) * b for a, b in zip(gate, up, strict=True)], dtype)
 
 
 def plain(y, out, up_bias=None, *, rows, width, activation, dtype):
     """out[rows, width] = activation(y)."""
-    for panel in range(-(-width // LANES)):
-        value = load_panel(y, rows, panel)
-        if up_bias is not None:
-            value = value + load_vector(up_bias, panel)
-        store_operand(out, rows, panel, activate(value, activation), dtype)
+    values = with_bias(load_panels(y, rows, -(-width // LANES)), up_bias)
+    store_operand(out, rows, [activate(value, activation) for value in values], dtype)

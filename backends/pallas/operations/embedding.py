@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from schedc.backends.pallas.operations.words import store_panel
+from schedc.backends.pallas.operations.words import store_panels
 
 
 def zero(out):
@@ -24,11 +24,10 @@ def embed(words, out, *, rows, panels, dtype, multiplier):
     or `panels` word rows a token (f32).
     """
     half = panels if dtype == "f32" else -(-panels // 2)
-    for i in range(half):
-        word = words[pl.ds(i, rows, stride=half), :] if half > 1 else words[...]
-        if dtype == "f32":
-            store_panel(out, rows, i, pltpu.bitcast(word, jnp.float32) * multiplier)
-            continue
-        store_panel(out, rows, i, pltpu.bitcast(word << 16, jnp.float32) * multiplier)
-        if i + half < panels:
-            store_panel(out, rows, i + half, pltpu.bitcast(word & -65536, jnp.float32) * multiplier)
+    table = [words[pl.ds(i, rows, stride=half), :] if half > 1 else words[...] for i in range(half)]
+    if dtype == "f32":
+        values = [pltpu.bitcast(word, jnp.float32) for word in table]
+    else:
+        values = [pltpu.bitcast(word << 16, jnp.float32) for word in table]
+        values += [pltpu.bitcast(word & -65536, jnp.float32) for word in table]
+    store_panels(out, rows, [value * multiplier for value in values[:panels]])

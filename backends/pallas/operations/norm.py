@@ -6,10 +6,10 @@ from jax import lax
 from schedc.backends.pallas.operations.words import (
     LANES,
     lane_index,
-    load_panel,
+    load_panels,
     load_vector,
     store_operand,
-    store_panel,
+    store_panels,
 )
 
 
@@ -21,60 +21,64 @@ def total(panels):
     return jnp.sum(result, axis=1, keepdims=True)
 
 
+def centred(values, columns):
+    """The panels minus their mean; columns past the width stay zero."""
+    mean = total(values) * (1.0 / columns)
+    rows = values[0].shape[0]
+    return [
+        jnp.where(lane_index(rows) < columns - panel * LANES, value - mean, 0.0)
+        if columns - panel * LANES < LANES
+        else value - mean
+        for panel, value in enumerate(values)
+    ]
+
+
 def normalised(values, weight, bias, *, columns, eps, kind):
-    """The normalised panels; columns past the width stay zero.
+    """The normalised panels; `weight` and `bias` are panels f32[1, 128], or None.
 
     rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b.
     """
-    rows = values[0].shape[0]
     if kind == "layer":
-        mean = total(values) * (1.0 / columns)
-        values = [
-            jnp.where(lane_index(rows) < columns - panel * LANES, value - mean, 0.0)
-            if columns - panel * LANES < LANES
-            else value - mean
-            for panel, value in enumerate(values)
-        ]
+        values = centred(values, columns)
     scale = lax.rsqrt(total([value * value for value in values]) * (1.0 / columns) + eps)
-    result = []
-    for panel, value in enumerate(values):
-        value = value * scale
-        if weight is not None:
-            value = value * load_vector(weight, panel)
-        if bias is not None:
-            value = value + load_vector(bias, panel)
-        result.append(value)
-    return result
+    values = [value * scale * gain for value, gain in zip(values, weight, strict=True)]
+    return values if bias is None else [value + shift for value, shift in zip(values, bias, strict=True)]
+
+
+def with_bias(values, bias):
+    """The panels plus a bias, if there is one."""
+    if bias is None:
+        return values
+    return [value + shift for value, shift in zip(values, load_vector(bias, len(values)), strict=True)]
 
 
 def norm(x, weight, out, bias=None, *, rows, columns, eps, kind, dtype):
     """Normalise the residual f32[rows, columns] into the left side of a dot."""
-    values = [load_panel(x, rows, panel) for panel in range(-(-columns // LANES))]
-    scaled = normalised(values, weight, bias, columns=columns, eps=eps, kind=kind)
-    for panel, value in enumerate(scaled):
-        store_operand(out, rows, panel, value, dtype)
+    panels = -(-columns // LANES)
+    gain, shift = load_vector(weight, panels), None if bias is None else load_vector(bias, panels)
+    scaled = normalised(load_panels(x, rows, panels), gain, shift, columns=columns, eps=eps, kind=kind)
+    store_operand(out, rows, scaled, dtype)
 
 
 def as_operand(x, out, *, rows, columns, dtype):
     """Round f32[rows, columns] to the left side of a dot."""
-    for panel in range(-(-columns // LANES)):
-        store_operand(out, rows, panel, load_panel(x, rows, panel), dtype)
+    store_operand(out, rows, load_panels(x, rows, -(-columns // LANES)), dtype)
+
+
+def add_scaled(x, values, rows, multiplier):
+    """x += multiplier · values."""
+    old = load_panels(x, rows, len(values))
+    store_panels(x, rows, [a + b * multiplier for a, b in zip(old, values, strict=True)])
 
 
 def residual_add(x, y, bias=None, *, rows, columns, multiplier):
     """x += multiplier · (y + bias)."""
-    for panel in range(-(-columns // LANES)):
-        value = load_panel(y, rows, panel)
-        if bias is not None:
-            value = value + load_vector(bias, panel)
-        store_panel(x, rows, panel, load_panel(x, rows, panel) + value * multiplier)
+    add_scaled(x, with_bias(load_panels(y, rows, -(-columns // LANES)), bias), rows, multiplier)
 
 
 def residual_add_norm(x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind):
     """x += multiplier · norm(y + bias): a block whose output is normalised before it joins the residual."""
-    values = [load_panel(y, rows, panel) for panel in range(-(-columns // LANES))]
-    if bias is not None:
-        values = [value + load_vector(bias, panel) for panel, value in enumerate(values)]
-    values = normalised(values, weight, norm_bias, columns=columns, eps=eps, kind=kind)
-    for panel, value in enumerate(values):
-        store_panel(x, rows, panel, load_panel(x, rows, panel) + value * multiplier)
+    panels = -(-columns // LANES)
+    gain, shift = load_vector(weight, panels), None if norm_bias is None else load_vector(norm_bias, panels)
+    values = with_bias(load_panels(y, rows, panels), bias)
+    add_scaled(x, normalised(values, gain, shift, columns=columns, eps=eps, kind=kind), rows, multiplier)

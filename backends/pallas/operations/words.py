@@ -14,23 +14,22 @@ LANES = 128
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
 
 
-def load_panel(ref, rows, panel):
-    """f32[rows, 128]: one panel of a matrix."""
-    return pltpu.bitcast(ref[pl.ds(panel * rows, rows), :], jnp.float32)
+def load_panels(ref, rows, panels):
+    """f32[rows, 128] of every panel of a matrix."""
+    whole = pltpu.bitcast(ref[pl.ds(0, rows * panels), :], jnp.float32)
+    return [whole[panel * rows : (panel + 1) * rows] for panel in range(panels)]
 
 
-def load_matrix(ref, rows, panels):
-    """f32[rows, panels * 128]."""
-    return join([load_panel(ref, rows, panel) for panel in range(panels)])
+def store_panels(ref, rows, values):
+    """Store a matrix from its panels f32[rows, 128]."""
+    whole = values[0] if len(values) == 1 else jnp.concatenate(values, axis=0)
+    ref[pl.ds(0, rows * len(values)), :] = pltpu.bitcast(whole, jnp.int32)
 
 
-def store_panel(ref, rows, panel, value):
-    ref[pl.ds(panel * rows, rows), :] = pltpu.bitcast(value, jnp.int32)
-
-
-def load_vector(ref, panel):
-    """f32[1, 128]: one panel of a vector, which takes a row of words per panel."""
-    return pltpu.bitcast(ref[pl.ds(panel, 1), :], jnp.float32)
+def load_vector(ref, panels):
+    """f32[1, 128] of every panel of a vector, which takes a row of words per panel."""
+    whole = pltpu.bitcast(ref[pl.ds(0, panels), :], jnp.float32)
+    return [whole[panel : panel + 1] for panel in range(panels)]
 
 
 def operand_words(rows, dtype):
@@ -40,19 +39,20 @@ def operand_words(rows, dtype):
 
 def load_operand(ref, rows, columns, dtype):
     """The left side of a dot: dtype[rows, columns], columns not padded to whole panels."""
-    words = operand_words(rows, dtype)
     panels = -(-columns // LANES)
-    value = join([pltpu.bitcast(ref[pl.ds(panel * words, words), :], DTYPES[dtype]) for panel in range(panels)])
+    whole = pltpu.bitcast(ref[pl.ds(0, operand_words(rows, dtype) * panels), :], DTYPES[dtype])
+    height = whole.shape[0] // panels
+    value = join([whole[panel * height : (panel + 1) * height] for panel in range(panels)])
     return value if columns % LANES == 0 else value[:, :columns]
 
 
-def store_operand(ref, rows, panel, value, dtype):
-    """Store one panel f32[rows, 128] for `load_operand`; bf16 operands of 8 rows are written twice, to fill 16."""
+def store_operand(ref, rows, values, dtype):
+    """Store panels f32[rows, 128] for `load_operand`; bf16 operands of 8 rows are written twice, to fill 16."""
     if dtype == "f32":
-        store_panel(ref, rows, panel, value)
+        store_panels(ref, rows, values)
         return
-    whole = value if rows == 16 else jnp.concatenate([value, value], axis=0)
-    ref[pl.ds(panel * 8, 8), :] = pltpu.bitcast(whole.astype(jnp.bfloat16), jnp.int32)
+    whole = jnp.concatenate([part for value in values for part in (value,) * (16 // rows)], axis=0)
+    ref[pl.ds(0, 8 * len(values)), :] = pltpu.bitcast(whole.astype(jnp.bfloat16), jnp.int32)
 
 
 def load_weight(ref, depth, panels, dtype):
@@ -81,6 +81,11 @@ def dot_transposed(left, right, dtype):
 
 def join(parts):
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=1)
+
+
+def split(value, rows, panels):
+    """The panels f32[rows, 128] of the first rows of a matrix."""
+    return [value[:rows, panel * LANES : (panel + 1) * LANES] for panel in range(panels)]
 
 
 def widen(value, columns):

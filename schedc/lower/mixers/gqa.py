@@ -118,6 +118,8 @@ class GqaLowering:
         if gqa.qk_norm is not None:
             offset = float(gqa.qk_norm.unit_offset)
             items += [VectorItem(f"attn.{side}_norm", gqa.head_dim, add=offset) for side in ("q", "k")]
+            if gqa.qk_norm.bias:
+                items += [VectorItem(f"attn.{side}_norm_bias", gqa.head_dim) for side in ("q", "k")]
         if gqa.bias.o:
             items.append(VectorItem("attn.o_bias", self.spec.hidden))
         return tuple(items)
@@ -241,18 +243,14 @@ class GqaLowering:
         gqa = self.gqa
 
         def heads(site: Site) -> tuple[Op, ...]:
-            normed = gqa.qk_norm is not None
+            head_vectors = [item.weight for item in self.vectors() if item.weight != self.output_bias]
             return (
                 compute(
                     "split_heads",
                     reads={
                         "y": whole[named("projected")],
                         "rope": self.rope,
-                        **{
-                            f"{part}_bias": site.vector(f"attn.{part}_bias") if getattr(gqa.bias, part) else None
-                            for part in ("q", "k", "v")
-                        },
-                        **{f"{side}_norm": site.vector(f"attn.{side}_norm") if normed else None for side in ("q", "k")},
+                        **{name.removeprefix("attn."): site.vector(name) for name in head_vectors},
                     },
                     writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
                     rows=rows,
@@ -262,6 +260,7 @@ class GqaLowering:
                     scale=gqa.score_scale,
                     rotary=gqa.rotary_dim,
                     norm_eps=gqa.qk_norm.eps if gqa.qk_norm else 0.0,
+                    norm_kind=gqa.qk_norm.kind if gqa.qk_norm else "rms",
                 ),
             )
 
