@@ -24,6 +24,7 @@ from schedc.backends.pallas.operations.words import (
     load_panels,
     load_vector,
     split,
+    stack,
     store_operand,
     widen,
 )
@@ -52,11 +53,6 @@ def rotate(x, cos, sin, half):
     return x * cos + swapped * sin
 
 
-def load_lanes(vector, first, panels):
-    """f32[1, panels * 128] of a vector, from panel `first` on."""
-    return join(load_vector(vector, first + panels)[first:])
-
-
 def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
     q_norm_bias=None, k_norm_bias=None, *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps, norm_kind,
@@ -77,30 +73,35 @@ def split_heads(
             join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)]) for first in (0, panels)
         )
 
-    def head(first, index, bias):
-        x = widen(projected[:, (first + index) * head_dim : (first + index + 1) * head_dim], lanes)
-        return x if bias is None else x + load_lanes(bias, index * panels, panels)
+    def heads_of(first, count, bias):
+        """f32[count · rows, lanes]: all heads one below the other, so that every step is taken for all at once."""
+        columns = [projected[:, (first + i) * head_dim : (first + i + 1) * head_dim] for i in range(count)]
+        shift = [0.0] * count if bias is None else by_head(load_vector(bias, count * panels))
+        return stack([widen(x, lanes) + b for x, b in zip(columns, shift, strict=True)])
+
+    def by_head(vector):
+        return [join(vector[first : first + panels]) for first in range(0, len(vector), panels)]
 
     def finished(x, weight, shift):
+        count = x.shape[0] // rows
         if weight is not None:
             gain, shift = load_vector(weight, panels), None if shift is None else load_vector(shift, panels)
-            values = split(x, rows, panels)
+            values = split(x, count * rows, panels)
             x = join(normalised(values, gain, shift, columns=head_dim, eps=norm_eps, kind=norm_kind))
-        return rotate(x, cos, sin, rotary // 2) if rotary else x
+        return rotate(x, stack([cos] * count), stack([sin] * count), rotary // 2) if rotary else x
 
     block = kv_heads * padded_group
+    queries = finished(heads_of(0, heads, q_bias), q_norm, q_norm_bias) * scale
+    keys = finished(heads_of(heads, kv_heads, k_bias), k_norm, k_norm_bias)
+    values = heads_of(heads + kv_heads, kv_heads, v_bias)
     for index in range(heads):
-        x = finished(head(0, index, q_bias), q_norm, q_norm_bias) * scale
         slot = index // group * padded_group + index % group
-        for p in range(panels):
-            store_rows(q, p * block + slot, rows, panels * block, x[:, p * LANES : (p + 1) * LANES])
+        for p, value in enumerate(split(queries[index * rows : (index + 1) * rows], rows, panels)):
+            store_rows(q, p * block + slot, rows, panels * block, value)
     stride = -(-(kv_heads if head_dim <= 64 else 2 * panels * kv_heads) // 8) * 8
     for index in range(kv_heads):
-        k, v = finished(head(heads, index, k_bias), k_norm, k_norm_bias), head(heads + kv_heads, index, v_bias)
-        if head_dim <= 64:
-            new = [join([k[:, :64], v[:, :64]])]
-        else:
-            new = [x[:, p * LANES : (p + 1) * LANES] for x in (k, v) for p in range(panels)]
+        k, v = (side[index * rows : (index + 1) * rows] for side in (keys, values))
+        new = [join([k[:, :64], v[:, :64]])] if head_dim <= 64 else split(k, rows, panels) + split(v, rows, panels)
         for p, value in enumerate(new):
             store_rows(kv, index * len(new) + p, rows, stride, value)
 

@@ -22,7 +22,7 @@ def load_panels(ref, rows, panels):
 
 def store_panels(ref, rows, values):
     """Store a matrix from its panels f32[rows, 128]."""
-    whole = values[0] if len(values) == 1 else jnp.concatenate(values, axis=0)
+    whole = stack(values)
     ref[pl.ds(0, rows * len(values)), :] = pltpu.bitcast(whole, jnp.int32)
 
 
@@ -81,6 +81,10 @@ def dot_transposed(left, right, dtype):
 
 def join(parts):
     return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=1)
+
+
+def stack(parts):
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts, axis=0)
 
 
 def split(value, rows, panels):
