@@ -1,5 +1,6 @@
 """`schedc inspect`: look at a compiled program."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, buffers, transfers):
+    for command in (ir, buffers, transfers, timeline):
         group.command()(with_schedule_options(command))
     app.add_typer(group, name="inspect")
 
@@ -49,6 +50,41 @@ def buffers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json
         print_json(manifest["vmem"])
     else:
         to_stdout().print(buffer_table(parse_program(text)))
+
+
+def timeline(
+    model: ModelOrFolder,
+    options: ScheduleOptions,
+    rows: Rows = 1,
+    output: Annotated[Path, typer.Option("-o", "--output", help="PNG, SVG or PDF, by its suffix.")] = Path(
+        "timeline.png"
+    ),
+    start: Annotated[float, typer.Option("--from", help="First µs of the picture.")] = 0.0,
+    end: Annotated[float | None, typer.Option("--to", help="Last µs; the whole step if not given.")] = None,
+    json: Json = False,
+) -> None:
+    """Draw the predicted step: what the core does, where it waits, which transfers have the HBM.
+
+    Example:
+
+      schedc inspect timeline smollm2-135m --from 20 --to 40 -o timeline.svg
+    """
+    from schedc.cost.picture import draw
+    from schedc.cost.simulate import Machine, simulate
+    from schedc.ir.text_parse import parse_program
+    from schedc.target.target import parse_target
+
+    text, _ = _program(model, options, rows)
+    program = parse_program(text)
+    facts = dict(program.attributes)
+    made = simulate(program, Machine.of(parse_target(str(facts["target"]))), events=True)
+    last = made.step_ns / 1e3 if end is None else end
+    title = f"{facts['model']}, rows {facts['rows']}, policy {facts['policy']}: step of {made.step_ns / 1e3:.1f} µs"
+    draw(made, output, start, last, title)
+    if json:
+        print_json({"step_us": made.step_ns / 1e3, "from_us": start, "to_us": last, "picture": str(output)})
+    else:
+        typer.echo(f"wrote {output}: {start:g} to {last:g} µs of {made.step_ns / 1e3:.1f} µs")
 
 
 def transfers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
