@@ -19,13 +19,14 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
     Raises UserError if matplotlib is not installed or the suffix is not one it writes.
     """
     try:
+        from matplotlib import colormaps
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         raise UserError("a picture needs matplotlib: pip install 'schedc[plot]'") from None
     events = [e for e in timeline.events if e.ended_ns > start_us * 1e3 and e.began_ns < end_us * 1e3]
     names = list(dict.fromkeys(event.phase for event in events))
-    colours = {name: f"C{index % 10}" for index, name in enumerate(names)}
+    colours = {name: colormaps["tab20"](index % 20) for index, name in enumerate(names)}
     figure = Figure(figsize=(14, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
