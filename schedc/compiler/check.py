@@ -10,7 +10,7 @@ from typing import Any
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.aot.process import Progress
-from schedc.backends.pallas.aot.report import CompileReport
+from schedc.backends.pallas.aot.report import AllocationKind, CompileReport
 from schedc.backends.pallas.aot.transfers import Expected, check_order
 from schedc.backends.pallas.emit.kernel import Kernel
 from schedc.compiler.pipeline import Compiled
@@ -88,7 +88,7 @@ def check(compiled: Compiled, kernel_path: Path, timeout: float = 600, progress:
         )
     except CompileFailed as error:
         raise CheckFailed(_located(error, compiled.kernel)) from None
-    kinds = ("scratch", "internal", "spill", "window", "other")
+    kinds: tuple[AllocationKind, ...] = ("scratch", "internal", "spill", "window", "other")
     vmem = {kind: made.vmem_bytes(kind) for kind in kinds}
     ours = sum(pool.rows for pool in compiled.program.pools) * ROW_BYTES
     limit = target.capability.vmem_usable_bytes

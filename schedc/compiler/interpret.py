@@ -153,9 +153,10 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
         text = log.read_text(errors="replace")
     problems = _races(kernel, facts, text) + _ending(kernel, facts, code, seconds, text) + facts.get("problems", [])
     shown = problems if len(problems) <= SHOWN else [*problems[:SHOWN], f"and {len(problems) - SHOWN} more"]
-    measured = (facts.get(key, 0.0) for key in ("logits", "logits_limit", "cache", "cache_limit"))
+    measured = {key: facts.get(key, 0.0) for key in ("logits", "logits_limit", "cache", "cache_limit")}
     weights = small.spec.quantization.weights
-    return Run(weights, mode, time.monotonic() - began, facts.get("steps", 0), *measured, tuple(shown))
+    taken = time.monotonic() - began
+    return Run(weights, mode, taken, facts.get("steps", 0), problems=tuple(shown), **measured)
 
 
 def _run(question: Path, log: Path, seconds: float) -> int | None:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import HELPERS, load_kernel
 from schedc.compiler.trial import Trial, difference, problems, telling_steps
@@ -57,6 +59,7 @@ class Answer:
 
 
 def _interpret(request: dict[str, Any], answer: Answer) -> None:
+    jax.config.update("jax_disable_most_optimizations", True)  # Compiling takes longer than running.
     compat.exact_locations(HELPERS)
     spec = ModelSpec.model_validate(request["spec"])
     shape = StepShape(request["rows"], request["context"], logits=True)

@@ -58,7 +58,9 @@ def build(request: Request) -> tuple[Schedule, Program]:
     try:
         program = allocate(made.program, capacity_rows(request.target))
     except DoesNotFit as error:
-        raise does_not_fit(error, request.spec, request.shape, request.target, request.policy, request.settings) from None
+        raise does_not_fit(
+            error, request.spec, request.shape, request.target, request.policy, request.settings
+        ) from None
     limit = ("vmem_limit_bytes", request.target.capability.vmem_usable_bytes)
     return made, replace(program, attributes=(*program.attributes, limit))
 

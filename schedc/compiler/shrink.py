@@ -14,7 +14,7 @@ from typing import Any
 
 from schedc.compiler.pipeline import Request
 from schedc.compiler.skeleton import differences
-from schedc.ir.program import Program
+from schedc.ir.program import Attribute, Program
 from schedc.lower.graph import LANES, PER_WORD, Grain, StepShape, Stream
 from schedc.lower.mixers.gqa import rows_at_once
 from schedc.lower.step import StepLowering
@@ -105,7 +105,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     rings = tuple(_small_ring(ring, caps.ahead) for ring in full.plan.rings)
     plan = replace(full.plan, rings=rings, tile_units=tile_units, kv_tokens=kv_tokens)
     graph = lowering.graph(Grain(tile_units, kv_tokens))
-    attributes = {"model": spec.name, "policy": request.policy, "rows": shape.rows, "context": shape.context}
+    attributes: dict[str, Attribute] = {"model": spec.name, "policy": request.policy, "rows": shape.rows, "context": shape.context}
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
     made = Schedule(graph, plan, assembly.program(), assembly.layouts())
     return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))
@@ -213,7 +213,7 @@ def _context(full: int, full_tile: int, tile: int) -> int:
 
 
 def _window(full: int, context: int, full_tile: int, tile: int, shape: StepShape) -> int:
-    """Beyond the context if it was; else two tiles or the same share of one, and a little more if it was no whole one."""
+    """Beyond the context if it was; else two tiles or the same share of one, and more if it was no whole one."""
     if full >= context:
         return max(full * tile // full_tile, shape.context)
     return max(1, min(full // full_tile, 2) * tile + (full % full_tile) * tile // full_tile)

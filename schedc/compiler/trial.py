@@ -25,6 +25,7 @@ from schedc.weights.head_order import for_kernel, kernel_keys
 from schedc.weights.layout import Layout
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
+from schedc.weights.source import WeightSource
 
 EXACT = 2e-3
 """Largest difference that f32 sums in another order may make to a logit, key or value of order one."""
@@ -63,7 +64,8 @@ class Trial:
     """One kernel and the reference. `kernel` is the generated module, written with logits.
 
     `interpret` are the interpreter's settings. For a kernel that rounds to bf16 the reference runs twice: exactly, and
-    rounding where it can. Compiling takes seconds, a step of a small model about half a second.
+    rounding where it can. The weights are random unless `source` gives them. Compiling takes seconds, a step of a small
+    model about half a second.
     """
 
     def __init__(
@@ -75,9 +77,10 @@ class Trial:
         kv_tokens: int,
         interpret: Any,
         seed: int = 0,
+        source: WeightSource | None = None,
     ) -> None:
         self.spec, self.shape = spec, shape
-        source = RandomWeights(spec, seed)
+        source = source or RandomWeights(spec, seed)
         arrays = pack_arrays(layouts, for_kernel(source, spec))
         self.decoder = Decoder(kernel, spec, arrays, shape.rows, shape.context, kv_tokens, interpret)
         self._exact = Reference(spec, source)
@@ -144,8 +147,8 @@ class Trial:
                 places.append(tuple(jnp.asarray(side, dtype) for side in sides))
             runs.append(tuple(places))
         logits, cache = reference.decode(step.tokens, step.positions, Cache(tuple(runs), self._capacity))
-        layers = [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
-        return logits, [(k, v) for k, v in layers]
+        kept = [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
+        return logits, [(k, v) for k, v in kept]
 
     @property
     def _capacity(self) -> int:
@@ -272,13 +275,11 @@ def _largest(differences: np.ndarray) -> float:
     return float(np.where(np.isfinite(differences), np.abs(differences), np.inf).max())
 
 
-def telling_steps(
-    spec: ModelSpec, shape: StepShape, kv_tokens: int
-) -> list[tuple[tuple[int, ...], tuple[bool, ...]]]:
+def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[tuple[tuple[int, ...], tuple[bool, ...]]]:
     """(positions, active) of the steps that show most: borders of cache tiles, of windows and of the context.
 
-    Every row stands elsewhere and some are inactive. The last two steps go on from the one before, and one of them
-    is without any active row if there is only one row.
+    Every row stands elsewhere and some are inactive. The last step goes on from the one before it, with every other
+    row inactive; a single row has one step more, in which it is inactive.
     """
     borders = {0, 1, shape.context - 1}
     for border in (kv_tokens, 2 * kv_tokens, 3 * kv_tokens):
@@ -293,8 +294,6 @@ def telling_steps(
     for first in range(0, max(len(order), rows), rows):
         positions = tuple(order[(first + row) % len(order)] for row in range(rows))
         steps.append((positions, tuple(rows == 1 or (first // rows + row) % 4 != 3 for row in range(rows))))
-    for number in (0, 1):
-        before = steps[-1][0]
-        after = tuple(min(position + 1, shape.context - 1) for position in before)
-        steps.append((after, tuple((row + number) % 2 == 0 for row in range(rows))))
-    return steps
+    after = tuple(min(position + 1, shape.context - 1) for position in steps[-1][0])
+    steps.append((after, tuple(row % 2 == 0 for row in range(rows))))
+    return [*steps, (after, (False,))] if rows == 1 else steps

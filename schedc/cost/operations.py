@@ -16,7 +16,6 @@ from pathlib import Path
 
 from schedc.cost.figures import OperationsFile
 from schedc.errors import SchedcError
-from schedc.ir.expr import leaves
 from schedc.ir.program import Attribute, Compute
 from schedc.target.chip import Cost
 from schedc.validation import validate
@@ -42,11 +41,8 @@ class Work:
     @classmethod
     def of(cls, op: Compute, cost: Cost) -> Work:
         attributes = dict(op.attributes)
-        if op.kind == "zero":
-            attributes["out_rows"] = op.operands[0].region.rows
-        if op.kind == "attend":
-            queries = next(operand.region for operand in op.operands if operand.name == "q")
-            attributes["moving"] = any(leaves(queries.offset))
+        if op.kind in ("zero", "move"):
+            attributes["out_rows"] = next(operand.region.rows for operand in op.operands if operand.name == "out")
         operands = frozenset(operand.name for operand in op.operands)
         rates = {str(dtype): rate for dtype, rate in cost.dot_bytes_per_cycle.items()}
         return cls(attributes, operands, rates, cost.dot_drain_cycles)
@@ -91,11 +87,7 @@ def of_split_heads(work: Work) -> Features:
 
 
 def of_attend(work: Work) -> Features:
-    """A pair is one sequence and kv head: a dot with its keys, a softmax, a dot with its values.
-
-    `moving`: the place of the queries and the state is known only when the kernel runs (a loop over groups of rows).
-    The compiler then takes the pairs one after the other instead of interleaving them.
-    """
+    """A pair is one sequence and kv head: a dot with its keys, a softmax, a dot with its values."""
     pairs = work["sequences"] * work["kv_heads"]
     scores = pairs * -(-work["group"] // SUBLANES) * work["tokens"] / LANES
     tiles = pairs * work.panels("head_dim") * work["tokens"] / LANES
@@ -105,7 +97,6 @@ def of_attend(work: Work) -> Features:
         "tiles": tiles,
         "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
         "later": float(not work["first"]),
-        "moving_pairs": pairs * float(work["moving"]),
     }
 
 
@@ -116,6 +107,7 @@ def of_join_heads(work: Work) -> Features:
 
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
+    "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "embed": of_panels,
     "norm": of_norm,
     "as_operand": of_columns("columns"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from schedc.cost.simulate import Event, Timeline
 from schedc.errors import UserError
@@ -34,9 +35,9 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
     for event in sorted(events, key=lambda e: e.began_ns):
         low, height = _place(event, row_ends)
         begin, length = event.began_ns / 1e3, (event.ended_ns - event.began_ns) / 1e3
-        style = {"facecolor": colours[event.phase], "edgecolor": "white", "linewidth": 0.3}
+        style: dict[str, Any] = {"facecolor": colours[event.phase], "edgecolor": "white", "linewidth": 0.3}
         if event.lane == "stall":
-            style = {"facecolor": "none", "edgecolor": "0.5", "linewidth": 0.3, "hatch": "////"}
+            style: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.5", "linewidth": 0.3, "hatch": "////"}
         axes.broken_barh([(begin, length)], (low, height), **style)
     axes.set(xlim=(start_us, end_us), ylim=(-0.1, 3.9), xlabel="µs", title=title)
     axes.set_yticks([3.35, 2.45, 0.95], ["core computes", "core waits", "HBM transfers"])

@@ -73,7 +73,9 @@ class BlockLowering:
             x = Region("x", residual_rows(self.spec, self.shape))
             if norm is None:
                 shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
-                return (compute("as_operand", {"x": x}, {"out": self.inputs[half]}, **shape, dtype=self.dtype),)
+                return (
+                    compute("as_operand", {"x": x}, {"out": self.inputs[half]}, attributes=shape, dtype=self.dtype),
+                )
             return (normalise(norm, x, self.inputs[half], site, f"pre_{half}_norm", self.spec, self.shape),)
 
         return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
@@ -93,11 +95,13 @@ class BlockLowering:
             }
             updates: dict[str, Region | None] = {"x": Region("x", y.rows)}
             if norm is None:
-                return (compute("residual_add", reads, updates=updates, **shape),)
+                return (compute("residual_add", reads, updates=updates, attributes=shape),)
             reads["weight"] = site.vector(f"post_{half}_norm.weight")
             if norm.bias:
                 reads["norm_bias"] = site.vector(f"post_{half}_norm.bias")
-            return (compute("residual_add_norm", reads, updates=updates, **shape, eps=norm.eps, kind=norm.kind),)
+            return (
+                compute("residual_add_norm", reads, updates=updates, attributes=shape, eps=norm.eps, kind=norm.kind),
+            )
 
         return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name)
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
-from schedc.weights.layout import Columns, Layout, PanelMatrix, VectorItem, Vectors
+from schedc.weights.layout import Columns, Layout, PanelMatrix, VectorItem, Vectors, WordDtype
 
 LANES = 128
 PER_WORD = {"bf16": 2, "f32": 1}
@@ -62,7 +62,7 @@ class Matrix:
     """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model)."""
 
     name: str
-    dtype: str
+    dtype: WordDtype
     depth: int
     columns: tuple[Columns, ...]
     layers: tuple[int, ...] = ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from schedc.ir.expr import Const, Counter, Expr, as_expr
 from schedc.ir.program import Attribute, Compute, Loop, Op, Operand, Region
@@ -58,28 +59,37 @@ def operand_words(rows: int, dtype: str) -> int:
     return rows if PER_WORD[dtype] == 1 else 8
 
 
+Access = Literal["read", "write", "update"]
+Operands = Mapping[str, Region | None]
+
+
 def compute(
     operation: str,
-    reads: dict[str, Region | None] | None = None,
-    writes: dict[str, Region | None] | None = None,
-    updates: dict[str, Region | None] | None = None,
-    scalars: dict[str, Expr | int | list[Expr]] | None = None,
-    **attributes: Attribute,
+    reads: Operands | None = None,
+    writes: Operands | None = None,
+    updates: Operands | None = None,
+    scalars: Mapping[str, Expr | int | Sequence[Expr]] | None = None,
+    attributes: Mapping[str, Attribute] | None = None,
+    **more: Attribute,
 ) -> Compute:
-    """A computation; operands that are None are left out, a list of scalars becomes `name.0`, `name.1`, …"""
+    """A computation; operands that are None are left out, a list of scalars becomes `name.0`, `name.1`, …
+
+    Attributes are given by keyword, or as a mapping where many computations share them.
+    """
+    accesses: tuple[tuple[Access, Operands | None], ...] = (("read", reads), ("write", writes), ("update", updates))
     operands = tuple(
         Operand(name, access, region)
-        for access, regions in (("read", reads), ("write", writes), ("update", updates))
+        for access, regions in accesses
         for name, region in (regions or {}).items()
         if region is not None
     )
     arguments: list[tuple[str, Expr]] = []
     for name, value in (scalars or {}).items():
-        if isinstance(value, list):
+        if isinstance(value, Sequence):
             arguments += [(f"{name}.{index}", item) for index, item in enumerate(value)]
         else:
             arguments.append((name, as_expr(value)))
-    return Compute(operation, operands, tuple(arguments), tuple(attributes.items()))  # type: ignore[arg-type]
+    return Compute(operation, operands, tuple(arguments), tuple({**(attributes or {}), **more}.items()))
 
 
 def each_row(rows: int, body) -> tuple[Op, ...]:

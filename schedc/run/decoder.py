@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import CacheLayout, write_sequence
+from schedc.weights.cache import CacheLayout, empty_cache, write_sequence
 from schedc.weights.head_order import kernel_keys
 
 
@@ -31,17 +32,19 @@ class Decoder:
         interpret: Any = None,
     ) -> None:
         import jax
-        from jax.sharding import Mesh
+        from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
         self.spec, self.rows, self.context = spec, rows, context
         self.kernel = kernel
         mesh = Mesh(np.array(jax.devices()[:1]), ("device",))
         self._step = kernel.decode_step(mesh, interpret=interpret if interpret is not None else False)
+        # Placed as the step returns its state: a step is then compiled once.
+        self._place = partial(jax.device_put, device=NamedSharding(mesh, PartitionSpec()))
         capacity = -(-context // kv_tokens) * kv_tokens
         self.caches = cache_layouts(spec, rows, capacity)
-        self.state = {name: np.zeros((layout.word_rows, 128), np.int32) for name, layout in self.caches.items()}
+        self.state = {name: self._place(empty_cache(layout)) for name, layout in self.caches.items()}
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]
-        self._weights = {name: jax.device_put(np.asarray(weights[name])) for name in given if name in weights}
+        self._weights = {name: self._place(np.asarray(weights[name])) for name in given if name in weights}
 
     def fill(self, row: int, keys_values: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
         """Put a prefilled sequence into the cache: per layer k and v, f32[tokens, kv_heads, head_dim]."""
@@ -50,7 +53,7 @@ class Decoder:
             name = cache_name(self.spec, at.run, at.place)
             keys = kernel_keys(k, at.block.mixer)
             write_sequence(state[name], self.caches[name], at.trip, row, keys, v)
-        self.state = state
+        self.state = {name: self._place(value) for name, value in state.items()}
 
     def step(
         self, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None = None

@@ -19,7 +19,10 @@ KV_TOKENS = (512, 256, 128, 64, 32, 16)
 """Tile sizes of the cache that a plan may choose from, in tokens."""
 
 SPILL_RESERVE_BYTES = 3 * 2**20
-"""VMEM left to the compiler: register spills of hand-written kernels reach 2.7 MiB (FACTS)."""
+"""VMEM left to the compiler: register spills of published hand-written kernels reach 2.7 MiB."""
+
+SPILL_RESERVE_SHARE = 0.1
+"""On a chip with little VMEM the reserve is no more than this share of it."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ class Schedule:
 def capacity_rows(target: Target) -> int:
     """Rows of VMEM a program may take."""
     capability = target.capability
-    usable = capability.vmem_usable_bytes - capability.vmem_internal_bytes - SPILL_RESERVE_BYTES
-    return max(0, usable // ROW_BYTES)
+    usable = capability.vmem_usable_bytes - capability.vmem_internal_bytes
+    reserve = min(SPILL_RESERVE_BYTES, int(SPILL_RESERVE_SHARE * capability.vmem_usable_bytes))
+    return max(0, (usable - reserve) // ROW_BYTES)
 
 
 def problem_of(lowering: StepLowering, target: Target) -> Problem:

@@ -58,6 +58,10 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
     if unknown:
         known = ", ".join(f"{p.name} (default {p.default})" for p in accepted) or "none"
         raise UserError(f"policy {name} has no setting {', '.join(unknown)}; its settings: {known}")
+    fractions = [p.name for p in accepted if isinstance(p.default, int) and isinstance(settings.get(p.name), float)]
+    if fractions:
+        given = ", ".join(f"{key}={settings[key]:g}" for key in fractions)
+        raise UserError(f"policy {name}: {given} must be a whole number")
     try:
         plan = policy(problem, **settings)
     except Exception as error:

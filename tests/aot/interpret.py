@@ -9,6 +9,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 
 import jax
 import numpy as np
+
 from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import load_kernel
 

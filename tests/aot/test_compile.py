@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.report import CompileReport
 from schedc.backends.pallas.aot.transfers import check_order

@@ -1,6 +1,7 @@
 """A kernel as a portable artifact."""
 
 import pytest
+
 from schedc.backends.pallas.aot.export import export_kernel
 from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.aot.load import load_kernel

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.failure import CompileFailed, reason_of
-
 from schedc.errors import CheckFailed
 
 from .conftest import TOPOLOGY, Variant, line_with

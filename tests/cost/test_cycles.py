@@ -4,6 +4,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+
 from schedc.cost.operations import FEATURES, CycleTable, Work, operations_file
 from schedc.ir.program import Compute, Operand, Region
 from schedc.target.target import parse_target

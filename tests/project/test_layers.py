@@ -71,7 +71,9 @@ def test_no_pass_names_a_chip_or_a_model(folder: str) -> None:
         f"{path.relative_to(ROOT)}: {node.value!r}"
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(_without_docstrings(ast.parse(path.read_text())))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and any(n in node.value.lower() for n in names)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and any(n in node.value.lower() for n in names)
     ]
     assert not wrong
 
@@ -79,7 +81,12 @@ def test_no_pass_names_a_chip_or_a_model(folder: str) -> None:
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             body[0].value.value = ""
     return tree
 

@@ -91,8 +91,8 @@ class BodyEmitter:
                 yield f"{name}={expression(value, unrolled)}"
         for name, values in lists.items():
             yield f"{name}=[{', '.join(values)}]"
-        for name, value in op.attributes:
-            yield f"{name}={value!r}"
+        for name, attribute in op.attributes:
+            yield f"{name}={attribute!r}"
 
     def semaphore(self, ref: SemaphoreRef, unrolled: frozenset[str]) -> str:
         return f"{ref.name}.at[{expression(ref.index, unrolled)}]"

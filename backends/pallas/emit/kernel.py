@@ -69,15 +69,16 @@ def _transfer_kinds(program: Program) -> set[str]:
 
 
 def _check_names(program: Program, taken: set[str]) -> None:
-    named = [*program.pools, *program.buffers, *program.arrays, *program.scalars, *program.semaphores]
+    storage = (program.pools, program.buffers, program.arrays, program.scalars, program.semaphores)
+    names = [declared.name for kind in storage for declared in kind]
     taken = taken | {"jax", "jnp", "lax", "pl", "pltpu", "PartitionSpec", "kernel", "decode_step"}
     problems = []
-    for declared in named:
-        if not declared.name.isidentifier() or keyword.iskeyword(declared.name):
-            problems.append(f"{declared.name}: not a Python name")
-        elif declared.name in taken:
-            problems.append(f"{declared.name}: already the name of an operation or of other storage")
-        taken.add(declared.name)
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            problems.append(f"{name}: not a Python name")
+        elif name in taken:
+            problems.append(f"{name}: already the name of an operation or of other storage")
+        taken.add(name)
     problems += [
         f"{buffer.name}: has no address yet; allocate first" for buffer in program.buffers if buffer.address is None
     ]
