@@ -60,7 +60,7 @@ def split_heads(
     """From projections to heads: bias, per-head norm, rotation, scale.
 
     y f32[rows, (heads + 2·kv_heads)·head_dim]; q f32[row][panel][kv head][group] rows of 128 lanes;
-    kv f32[row][kv head][panel]: one row of the cache a panel, padded to 8 rows. `rope` holds [row][cos, sin panels].
+    kv f32[row][kv head][panel]: one row of the cache a panel, padded to 8 rows. `rope` holds [row][panel][cos, sin].
     """
     panels = -(-head_dim // LANES)
     lanes = panels * LANES
@@ -70,7 +70,7 @@ def split_heads(
     projected = join(load_panels(y, rows, -(-width // LANES)))
     if rotary:
         cos, sin = (
-            join([load_rows(rope, first + p, rows, 2 * panels) for p in range(panels)]) for first in (0, panels)
+            join([load_rows(rope, 2 * p + side, rows, 2 * panels) for p in range(panels)]) for side in (0, 1)
         )
 
     def heads_of(first, count, bias):
