@@ -143,11 +143,11 @@ def test_every_streamed_weight_is_read_exactly_once(policy: str):
 
 def test_the_cache_is_read_up_to_the_position_and_a_chunk_written_back():
     timelines = {
-        at: simulate(program("smollm2-135m"), Machine.of(TARGET), {"position": [at]}) for at in (0, 255, 256, 4095)
+        at: simulate(program("smollm2-135m"), Machine.of(TARGET), {"position": [at]}) for at in (0, 511, 512, 4095)
     }
-    tile, chunk = 384 * 512, 24 * 512
+    tile, chunk = 768 * 512, 24 * 512
     tiles = {at: timeline.read["kv"] / (30 * tile) for at, timeline in timelines.items()}
-    assert tiles == {0: 1, 255: 1, 256: 2, 4095: 16}
+    assert tiles == {0: 1, 511: 1, 512: 2, 4095: 8}
     assert all(timeline.written["kv"] == 30 * chunk for timeline in timelines.values())
     assert timelines[0].step_ns < timelines[4095].step_ns
 
