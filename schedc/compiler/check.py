@@ -89,7 +89,7 @@ def check(compiled: Compiled, kernel_path: Path, timeout: float = 600, progress:
     except CompileFailed as error:
         raise CheckFailed(_located(error, compiled.kernel)) from None
     kinds: tuple[AllocationKind, ...] = ("scratch", "internal", "spill", "window", "other")
-    vmem = {kind: made.vmem_bytes(kind) for kind in kinds}
+    vmem: dict[str, int] = {kind: made.vmem_bytes(kind) for kind in kinds}
     ours = sum(pool.rows for pool in compiled.program.pools) * ROW_BYTES
     limit = target.capability.vmem_usable_bytes
     wanted = list(expected_transfers(compiled.program, compiled.kernel))

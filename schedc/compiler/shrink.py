@@ -105,7 +105,12 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     rings = tuple(_small_ring(ring, caps.ahead) for ring in full.plan.rings)
     plan = replace(full.plan, rings=rings, tile_units=tile_units, kv_tokens=kv_tokens)
     graph = lowering.graph(Grain(tile_units, kv_tokens))
-    attributes: dict[str, Attribute] = {"model": spec.name, "policy": request.policy, "rows": shape.rows, "context": shape.context}
+    attributes: dict[str, Attribute] = {
+        "model": spec.name,
+        "policy": request.policy,
+        "rows": shape.rows,
+        "context": shape.context,
+    }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
     made = Schedule(graph, plan, assembly.program(), assembly.layouts())
     return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
@@ -90,7 +88,6 @@ class Trial:
         self.state = self._random_state()
         for row in range(shape.rows):
             self.decoder.fill(row, [(k[row], v[row]) for k, v in self.state])
-        self._place_state()
 
     def _random_state(self) -> State:
         state = []
@@ -101,11 +98,6 @@ class Trial:
             k, v = (np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides)
             state.append((k, v))
         return state
-
-    def _place_state(self) -> None:
-        """Give the caches the sharding that the step returns them with: the step is then compiled once, not twice."""
-        whole = NamedSharding(Mesh(np.array(jax.devices()[:1]), ("device",)), PartitionSpec())
-        self.decoder.state = {name: jax.device_put(words, whole) for name, words in self.decoder.state.items()}
 
     def step(self, positions: Sequence[int], active: Sequence[bool] | None = None) -> Outcome:
         """One step of random tokens. Both then go on with the caches that they have written."""

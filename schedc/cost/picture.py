@@ -37,7 +37,7 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
         begin, length = event.began_ns / 1e3, (event.ended_ns - event.began_ns) / 1e3
         style: dict[str, Any] = {"facecolor": colours[event.phase], "edgecolor": "white", "linewidth": 0.3}
         if event.lane == "stall":
-            style: dict[str, Any] = {"facecolor": "none", "edgecolor": "0.5", "linewidth": 0.3, "hatch": "////"}
+            style = {"facecolor": "none", "edgecolor": "0.5", "linewidth": 0.3, "hatch": "////"}
         axes.broken_barh([(begin, length)], (low, height), **style)
     axes.set(xlim=(start_us, end_us), ylim=(-0.1, 3.9), xlabel="µs", title=title)
     axes.set_yticks([3.35, 2.45, 0.95], ["core computes", "core waits", "HBM transfers"])

@@ -78,7 +78,10 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
         "14726144 bytes too many (16539648 of 1813504)"
     )
     assert lines[1].startswith("  at `compute zero(out: write rope_row[0 +: 16])` and `compute zero(")
-    assert lines[2:] == ["  weights_slot in pool stream: 15728640 bytes", "  would fit: --set depth=2 --set slot_mib=0.5"]
+    assert lines[2:] == [
+        "  weights_slot in pool stream: 15728640 bytes",
+        "  would fit: --set depth=2 --set slot_mib=0.5",
+    ]
     assert [path.name for path in Path("out").iterdir()] == []
     setting = ("--set", "depth=2", "--set", "slot_mib=0.5")
     assert schedc("compile", "smollm2-135m", "--target", "./tiny.yaml", "--no-check", *setting).code == 0

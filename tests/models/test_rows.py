@@ -1,4 +1,4 @@
-"""Rows of one step do not touch each other: each decodes as if it were alone, wherever it is and whoever is inactive."""
+"""Rows of one step do not touch each other: each decodes as if it were alone, whoever is inactive."""
 
 from __future__ import annotations
 
