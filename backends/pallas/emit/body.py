@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
-from schedc.ir.expr import Const, Expr, add, mul
+from schedc.ir.expr import Binary, Const, Expr
 from schedc.ir.program import (
     Await,
     Buffer,
@@ -115,8 +115,6 @@ class BodyEmitter:
 
 def aligned(expr: Expr) -> bool:
     """Whether a dynamic offset is a multiple of 8 by its form: sums of products with a multiple of 8."""
-    from schedc.ir.expr import Binary
-
     match expr:
         case Const(value):
             return value % 8 == 0
@@ -149,9 +147,3 @@ def wrapped(head: str, arguments: list[str], indent: str) -> list[str]:
             current = f"{indent}{INDENT}"
         current += piece
     return [*lines, current.rstrip(), f"{indent})"]
-
-
-def slot_offset(buffer: Buffer, slot: Expr) -> Expr:
-    """The pool row where a slot begins."""
-    assert buffer.address is not None
-    return add(buffer.address, mul(slot, buffer.rows))
