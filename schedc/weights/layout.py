@@ -157,11 +157,6 @@ class VectorItem:
         return ceil(self.rows / WORD_ROWS) * WORD_ROWS
 
 
-def head_tile(weight: str, head_dim: int, heads: int, head_lanes: int) -> VectorItem:
-    """A [head_dim] vector repeated for `heads` heads of `head_lanes` lanes each."""
-    return VectorItem(weight, head_dim, heads, head_dim, head_lanes)
-
-
 @dataclass(frozen=True)
 class Vectors:
     """Small f32 vectors, each from a multiple of 8 rows on, so that a slot's vectors can be loaded at any slot."""

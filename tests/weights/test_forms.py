@@ -20,7 +20,6 @@ from schedc.weights.layout import (
     VectorItem,
     Vectors,
     from_dict,
-    head_tile,
     layouts_hash,
     to_dict,
 )
@@ -131,7 +130,7 @@ def test_every_vector_begins_at_a_multiple_of_eight_rows() -> None:
         (
             VectorItem("n.weight", 200, add=1.0),
             VectorItem("bias", 6, block=3, block_lanes=64),
-            head_tile("q", 4, 3, 64),
+            VectorItem("q", 4, repeat=3, block=4, block_lanes=64),
         ),
     )
     assert (layout.offsets, layout.layer_rows, layout.rows) == ((0, 8, 16), 24, 48)
