@@ -151,7 +151,8 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
         code = _run(question, log, seconds)
         facts = json.loads(answer.read_text()) if answer.exists() else {}
         text = log.read_text(errors="replace")
-    problems = _races(kernel, facts, text) + _ending(kernel, facts, code, seconds, text) + facts.get("problems", [])
+    ending = _ending(kernel, facts, code, seconds, text)
+    problems = _races(kernel, facts, text) + ending + _left_semaphores(text) + facts.get("problems", [])
     shown = problems if len(problems) <= SHOWN else [*problems[:SHOWN], f"and {len(problems) - SHOWN} more"]
     measured = {key: facts.get(key, 0.0) for key in ("logits", "logits_limit", "cache", "cache_limit")}
     weights = small.spec.quantization.weights
@@ -196,6 +197,12 @@ def _races(kernel: Kernel, facts: dict[str, Any], log: str) -> list[str]:
     if not pairs and facts.get("raced"):
         return ["a race of accesses the interpreter does not name"]
     return [f"race: {pair}" for pair in pairs]
+
+
+def _left_semaphores(log: str) -> list[str]:
+    """What the interpreter prints of semaphores at the end of a step; a TPU halts there."""
+    left = re.findall(r"Semaphore (\d+) has non-zero count for .* at kernel exit: (-?\d+)", log)
+    return [f"semaphore {number} still holds {count} at the end of the step" for number, count in dict(left).items()]
 
 
 def _place(kernel: Kernel, line: int) -> str:

@@ -87,7 +87,7 @@ def _caps(plan: Plan) -> Iterator[Caps]:
     deepest = max(ring.ahead for ring in plan.rings)
     for trips in (TRIPS, TRIPS + 1, TRIPS + 3):
         for ahead in sorted({min(deepest, ahead) for ahead in (3, 4, 6, 8, deepest)}):
-            for tiles in sorted({3, ahead + 1, ahead + 2}):
+            for tiles in sorted({3, max(2, ahead + 1), max(2, ahead + 2)}):
                 yield Caps(tiles, ahead, trips)
 
 
@@ -219,6 +219,8 @@ def _context(full: int, full_tile: int, tile: int) -> int:
 
 def _window(full: int, context: int, full_tile: int, tile: int, shape: StepShape) -> int:
     """Beyond the context if it was; else two tiles or the same share of one, and more if it was no whole one."""
+    if full <= tile:
+        return full
     if full >= context:
         return max(full * tile // full_tile, shape.context)
     return max(1, min(full // full_tile, 2) * tile + (full % full_tile) * tile // full_tile)

@@ -21,6 +21,7 @@ from schedc.ir.program import (
     Start,
     Wait,
     When,
+    walk,
 )
 
 WIDTH = 120
@@ -55,15 +56,15 @@ class BodyEmitter:
                 self._put(depth, "")
             case Loop(counter, trips, body, True):
                 self._put(depth, f"for {counter} in range({expression(trips, unrolled)}):")
-                self.emit(body, depth + 1, unrolled | {counter})
+                self._block(body, depth + 1, unrolled | {counter})
             case Loop(counter, trips, body, _):
                 self._put(depth, f"@pl.loop(0, {expression(trips, unrolled)})")
                 self._put(depth, f"def _({counter}):")
-                self.emit(body, depth + 1, unrolled)
+                self._block(body, depth + 1, unrolled)
             case When(conditions, body):
                 self._put(depth, f"@pl.when({condition(conditions, unrolled)})")
                 self._put(depth, "def _():")
-                self.emit(body, depth + 1, unrolled)
+                self._block(body, depth + 1, unrolled)
             case Start(source, target, semaphore):
                 places = f"{self.region(source, unrolled)}, {self.region(target, unrolled)}"
                 self._put(depth, f"copy({places}, {self.semaphore(semaphore, unrolled)}).start()")
@@ -78,6 +79,12 @@ class BodyEmitter:
             case Compute():
                 for line in wrapped(f"{op.kind}(", list(self._arguments(op, unrolled)), INDENT * depth):
                     self.lines.append(line)
+
+    def _block(self, body: tuple[Op, ...], depth: int, unrolled: frozenset[str]) -> None:
+        """The body of a loop or a condition: Python wants a statement, also where there is nothing to do."""
+        self.emit(body, depth, unrolled)
+        if all(isinstance(op, Phase) for op in walk(body)):
+            self._put(depth, "pass")
 
     def _arguments(self, op: Compute, unrolled: frozenset[str]) -> Iterator[str]:
         for operand in op.operands:

@@ -1,0 +1,91 @@
+"""A shrunk model keeps the shape of the schedule, and what makes a layer what it is."""
+
+import pytest
+from schedc.compiler.pipeline import Request
+from schedc.compiler.shrink import shrink
+from schedc.compiler.skeleton import differences, skeleton
+from schedc.ir.text_parse import parse_program
+from schedc.lower.graph import StepShape
+from schedc.spec.load import list_models, load_spec
+from schedc.target.target import parse_target
+
+from tests.reference.small_specs import FEATURES
+
+TARGET = parse_target("tpu7x")
+POLICIES = ("ring", "double_buffer", "just_in_time")
+
+
+@pytest.mark.parametrize("rows", [1, 4, 16])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("model", list_models())
+def test_the_schedule_of_a_shrunk_model_has_the_shape_of_the_models(model: str, policy: str, rows: int) -> None:
+    spec = load_spec(model)
+    request = Request(spec, TARGET, StepShape(rows, min(8192, spec.max_position)), policy)
+    for number_format in (None, "f32"):
+        small = shrink(request, number_format)
+        assert small.differences == ()
+        assert small.spec.num_layers == 3
+        assert small.spec.hidden <= 640
+        assert small.shape.rows == rows
+        assert small.shape.context <= 4 * small.schedule.plan.kv_tokens
+
+
+def test_what_a_shrunk_model_keeps() -> None:
+    """SmolLM2: 576 wide, 30 layers of 9 heads over 3 kv heads of 64, 1536 wide inside."""
+    small = shrink(Request(load_spec("smollm2-135m"), TARGET, StepShape(2, 2048)))
+    spec, mixer = small.spec, small.spec.layers[0].pattern[0].mixer
+    assert (spec.hidden, spec.num_layers) == (192, 3)  # Still half a panel more than whole ones.
+    assert (mixer.heads, mixer.kv_heads, mixer.head_dim) == (9, 3, 64)
+    assert spec.layers[0].pattern[0].feed_forward.width == 256
+    assert (small.shape.context, small.schedule.plan.kv_tokens) == (128, 32)
+    assert (spec.quantization.weights, spec.kv.dtype) == ("bf16", "bf16")
+
+
+def test_a_window_is_shrunk_with_the_cache() -> None:
+    spec = load_spec("starcoder2-7b")
+    windows = {}
+    for context in (4096, 8192):
+        small = shrink(Request(spec, TARGET, StepShape(1, context)))
+        windows[context] = small.spec.layers[0].pattern[0].mixer.window, small.shape.context
+    assert windows[4096][0] >= windows[4096][1]  # Never full, as before.
+    assert windows[8192][0] < windows[8192][1]
+
+
+@pytest.mark.parametrize("name", ["two runs", "sandwich norm", "attention biases"])
+def test_a_model_that_is_small_already_stays_what_it_is(name: str) -> None:
+    small = shrink(Request(FEATURES[name], TARGET, StepShape(2, 50)))
+    assert small.spec.layers == FEATURES[name].layers
+    assert small.differences == ()
+
+
+PROGRAM = """\
+program p {{
+  pool work rows=64
+  buffer tile in work rows=8 slots=2 align=8 at 0
+  hbm weights rows=80 weight
+  semaphore arrived[2] dma
+  start weights[0 +: 8] -> tile<0>[0 +: 8] signals arrived[0]
+  start weights[8 +: 8] -> tile<1>[0 +: 8] signals arrived[1]
+  loop l < {trips} {{
+    wait arrived[l % 2] rows=8
+    {use}compute use(x: read tile<l % 2>[0 +: 8]) {{scale={scale}}}
+  }}
+}}
+"""
+
+
+def test_a_skeleton_has_no_sizes() -> None:
+    program = parse_program(PROGRAM.format(trips=10, use="", scale=0.5))
+    assert skeleton(program) == (
+        "start weights -> tile signals arrived",  # Equal neighbours count once.
+        "loop l",
+        "  wait arrived",
+        "  compute use(x: read tile)",
+    )
+    assert differences(program, parse_program(PROGRAM.format(trips=3, use="", scale=2.0))) == ()
+
+
+def test_a_difference_is_a_diff() -> None:
+    program = parse_program(PROGRAM.format(trips=10, use="", scale=0.5))
+    other = parse_program(PROGRAM.format(trips=10, use="compute zero(out: write tile<0>[0 +: 8])\n    ", scale=0.5))
+    assert differences(program, other) == ("@@ -3,0 +4 @@", "+  compute zero(out: write tile)")
