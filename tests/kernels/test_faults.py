@@ -3,12 +3,12 @@
 from functools import cache
 
 import pytest
+
 from schedc.compiler.pipeline import limits_of
 from schedc.compiler.trial import problems
 from schedc.ir.verify import verify
 from schedc.lower.graph import StepShape
 from schedc.target.target import parse_target
-
 from tests.kernels.built import Built, Mode, build_kernel, built_of, in_format, small_tiles, step, trial
 from tests.kernels.faults import FAULTS
 from tests.reference.small_specs import small_spec

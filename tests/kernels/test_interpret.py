@@ -4,13 +4,13 @@ import re
 from dataclasses import replace
 
 import pytest
+
 from schedc.compiler import interpret as interpreting
 from schedc.compiler.interpret import InterpretReport, Run, addressed, interpret, verify_model
 from schedc.compiler.pipeline import Request
 from schedc.compiler.shrink import Shrunk, shrink
 from schedc.lower.graph import StepShape
 from schedc.target.target import parse_target
-
 from tests.kernels.faults import with_early_refill, without_prefetch
 from tests.reference.small_specs import small_spec
 
@@ -29,9 +29,7 @@ def small() -> Shrunk:
 def test_a_kernel_that_hangs_is_ended_and_its_wait_is_named(small: Shrunk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreting, "STUCK_SECONDS", 2.0)
     run = interpret(small, without_prefetch(addressed(small, TARGET)), "on_wait", 120)
-    assert run.problems == (
-        "hangs in step 0: `wait small_arrived[layer % 2] rows=16` of phase mixer_norm never ends",
-    )
+    assert run.problems == ("hangs in step 0: `wait small_arrived[layer % 2] rows=16` of phase mixer_norm never ends",)
 
 
 def test_a_race_is_named_by_both_of_its_places(small: Shrunk) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+
 from schedc.compiler.trial import Trial, problems
 from schedc.lower.graph import StepShape
-
 from tests.kernels.built import build_kernel, in_format, small_tiles, step, trial
 from tests.reference.small_specs import small_spec
 

@@ -1,6 +1,7 @@
 """A shrunk model keeps the shape of the schedule, and what makes a layer what it is."""
 
 import pytest
+
 from schedc.compiler.pipeline import Request
 from schedc.compiler.shrink import shrink
 from schedc.compiler.skeleton import differences, skeleton
@@ -8,7 +9,6 @@ from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
 from schedc.spec.load import list_models, load_spec
 from schedc.target.target import parse_target
-
 from tests.reference.small_specs import FEATURES
 
 TARGET = parse_target("tpu7x")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from schedc.backends.pallas import compat
 from schedc.compiler.trial import Outcome, Trial, problems
 from schedc.lower.graph import StepShape
@@ -10,7 +11,6 @@ from schedc.weights.head_order import for_kernel
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
 from schedc.weights.source import Rows
-
 from tests.kernels.built import Built, build_kernel, in_format, small_tiles, step, trial
 from tests.reference.small_specs import small_spec
 

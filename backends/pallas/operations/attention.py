@@ -69,9 +69,7 @@ def split_heads(
     width = (heads + 2 * kv_heads) * head_dim
     projected = join(load_panels(y, rows, -(-width // LANES)))
     if rotary:
-        cos, sin = (
-            join([load_rows(rope, 2 * p + side, rows, 2 * panels) for p in range(panels)]) for side in (0, 1)
-        )
+        cos, sin = (join([load_rows(rope, 2 * p + side, rows, 2 * panels) for p in range(panels)]) for side in (0, 1))
 
     def heads_of(first, count, bias):
         """f32[count · rows, lanes]: all heads one below the other, so that every step is taken for all at once."""
