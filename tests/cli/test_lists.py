@@ -41,11 +41,11 @@ def test_policies_and_their_settings(schedc: Command) -> None:
     assert entries["ring"] == {
         "name": "ring",
         "about": "All weights pass through one ring of equal slots in the order of their use.",
-        "settings": {"depth": 8, "slot_mib": 2.0},
+        "settings": {"depth": 0, "slot_mib": 2.0},
         "default": True,
     }
     assert {"double_buffer", "just_in_time"} <= entries.keys()
-    assert "ring (default)   depth=8 slot_mib=2" in schedc("policies").out
+    assert "ring (default)   depth=0 slot_mib=2" in schedc("policies").out
 
 
 def test_import_prints_a_spec_or_writes_it(schedc: Command) -> None:

@@ -65,13 +65,13 @@ def test_a_policy_of_the_users_own_file_takes_its_own_settings(own: Path, proble
         (
             "ring",
             {"depht": 3},
-            "policy ring has no setting depht; its settings: depth (default 8), slot_mib (default 2.0)",
+            "policy ring has no setting depht; its settings: depth (default 0), slot_mib (default 2.0)",
         ),
         ("ring", {"depth": 2.5}, "policy ring: depth=2.5 must be a whole number"),
         (
             "ring",
-            {"depth": 0},
-            "policy ring failed: ValueError: ring weights: 0 tiles ahead do not fit 0 slots",
+            {"depth": -1},
+            "policy ring failed: ValueError: ring weights: -1 tiles ahead do not fit -1 slots",
         ),
     ],
 )

@@ -10,15 +10,26 @@ from schedc.schedule.plan import Plan, Problem, Ring
 from schedc.schedule.tiles import earliest_issue, kv_tile, tiles_for
 
 
-def ring(problem: Problem, *, depth: int = 8, slot_mib: float = 2.0) -> Plan:
-    """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream)."""
+DEEPEST = 8
+"""Published: a ring deeper than 8 slots of 2 MiB gains nothing."""
+
+SHARE = 0.65
+"""How much of VMEM an automatic ring may take."""
+
+
+def ring(problem: Problem, *, depth: int = 0, slot_mib: float = 2.0) -> Plan:
+    """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream); 0: up to 8, as VMEM allows."""
     rows = int(slot_mib * 2**20) // ROW_BYTES
+    sizes = tiles_for(problem, rows)
+    if depth == 0:
+        slot_rows = max(stream.unit_rows * sizes[stream.name] for stream in problem.matrices())
+        depth = max(2, min(DEEPEST, int(SHARE * problem.capacity_rows) // slot_rows))
     return Plan(
         rings=(
             Ring("weights", tuple(stream.name for stream in problem.matrices()), slots=depth, ahead=depth),
             Ring("small", tuple(stream.name for stream in problem.vectors()), slots=2, ahead=2),
         ),
-        tile_units=tiles_for(problem, rows),
+        tile_units=sizes,
         kv_tokens=kv_tile(problem),
         issue=earliest_issue(problem),
     )
