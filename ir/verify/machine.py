@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from itertools import count
 
 from schedc.ir.program import (
     Await,
@@ -28,7 +29,7 @@ from schedc.ir.verify.linear import Atoms, Lin, Value, sub
 from schedc.ir.verify.logic import AbortError, Condition, Facts, Logic
 from schedc.ir.verify.period import period_of
 from schedc.ir.verify.regions import Resolve, compile_region
-from schedc.ir.verify.state import Counters, Element, State, Transfer
+from schedc.ir.verify.state import Access, Counters, Element, State, Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
 _MOST_REFUSALS = 20
@@ -67,6 +68,9 @@ class Machine:
         """The text of conditions that were left open."""
         self.overlaps: dict[tuple[Value, int, int, Facts, Facts], bool] = {}
         """Of two accesses at a distance, with their rows, the facts and a guard: whether they may share a row."""
+        self.resolved: dict[Hashable, Access] = {}
+        """The rows of a region, by its number, offset and slot, and by the facts if those depend on scalars."""
+        self.region_numbers = count()
         self.refusals: dict[Hashable, Refusal] = {}
         self.inductions = 0
         self.last_start: dict[Element, tuple[int, Counters, Facts]] = {}

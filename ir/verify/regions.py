@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from schedc.ir.program import ROW_BYTES, Region
@@ -33,19 +33,13 @@ def compile_region(machine: Machine, region: Region, transfer: bool, traced: fro
         dynamic = is_dynamic(region.offset, traced) or is_dynamic(region.slot, traced)
         aligned = not dynamic or (transfer and rows == 1)
 
-    resolved: dict[Hashable, Access] = {}
+    resolved, number = machine.resolved, next(machine.region_numbers)
 
     def resolve() -> Access | None:
         at, which = offset(), slot()
-        known = (at, which) if type(at) is int and type(which) is int else (at, which, machine.facts)
-        if known in resolved:
-            return resolved[known]
-        access = examine(at, which)
-        if access is not None:
-            resolved[known] = access
-        return access
-
-    def examine(at: Value, which: Value) -> Access | None:
+        key = (number, at, which) if type(at) is int and type(which) is int else (number, at, which, machine.facts)
+        if (known := resolved.get(key)) is not None:
+            return known
         if not (_within(machine, which, slots - 1) and _within(machine, at, size - rows)):
             _refuse_range(machine, region, at, which, size, slots)
             return None
@@ -59,13 +53,15 @@ def compile_region(machine: Machine, region: Region, transfer: bool, traced: fro
                 f"make its slot, offset and address multiples of {TILE_ROWS} rows",
                 storage=storage,
             )
-        if type(base) is int:
-            return Access(space, storage, base, rows, first, base, base + rows, base, base + rows)
         low, high = reach(base)
-        lowest, highest = first, first + slots * size
-        if type(which) is int:
+        if type(base) is int:
+            lowest, highest = base, base + rows
+        elif type(which) is int:
             lowest, highest = first + which * size, first + (which + 1) * size
-        return Access(space, storage, base, rows, first, lowest, highest, low, high + rows)
+        else:
+            lowest, highest = first, first + slots * size
+        access = resolved[key] = Access(space, storage, base, rows, first, lowest, highest, low, high + rows)
+        return access
 
     return resolve
 
