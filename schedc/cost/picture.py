@@ -25,6 +25,8 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
         from matplotlib.figure import Figure
     except ImportError:
         raise UserError("a picture needs matplotlib: pip install 'schedc[plot]'") from None
+    if not start_us < end_us:
+        raise UserError(f"the picture would go from {start_us:g} to {end_us:g} µs; --to must be more than --from")
     events = [e for e in timeline.events if e.ended_ns > start_us * 1e3 and e.began_ns < end_us * 1e3]
     names = list(dict.fromkeys(event.phase for event in events))
     colours = {name: colormaps["tab20"](index % 20) for index, name in enumerate(names)}
@@ -45,7 +47,7 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=9, fontsize=8, frameon=False)
     try:
         figure.savefig(path, dpi=110)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise UserError(f"{path}: {error}") from None
 
 

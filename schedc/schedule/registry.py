@@ -41,7 +41,7 @@ def _from_file(path: Path, function: str) -> Policy:
     module = importlib.util.module_from_spec(module_spec)
     try:
         module_spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"policy file {path} cannot be loaded: {type(error).__name__}: {error}") from error
     policy = getattr(module, function, None)
     if not callable(policy):
@@ -64,7 +64,7 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
         raise UserError(f"policy {name}: {given} must be a whole number")
     try:
         plan = policy(problem, **settings)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
     if not isinstance(plan, Plan):
         raise UserError(f"policy {name} returned {type(plan).__name__}, not a Plan")

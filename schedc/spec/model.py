@@ -120,7 +120,7 @@ class LayerAt:
 
 
 class ModelSpec(Part):
-    name: str = Field(min_length=1)
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="also the name of the output folder")
     hidden: int = Field(gt=0)
     vocab: int = Field(gt=0)
     max_position: int = Field(gt=0, description="tokens a sequence may have")

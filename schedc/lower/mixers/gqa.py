@@ -136,7 +136,9 @@ class GqaLowering:
             Buffer(named("q_group"), WORK, self.group * q),
             Buffer(named("softmax_group"), WORK, self.group * softmax),
         )
-        scalars = [Scalars(named("full"), self.shape.rows, 0, cache.max_tiles - 1, "local")]
+        # With a window the range is that of a difference: the bounds of `first` alone do not say it is never negative.
+        least = 0 if gqa.window is None else 1 - cache.max_tiles
+        scalars = [Scalars(named("full"), self.shape.rows, least, cache.max_tiles - 1, "local")]
         if gqa.window is not None:
             scalars.append(Scalars(named("first"), self.shape.rows, 0, cache.max_tiles - 1, "local"))
         return Declarations(
@@ -307,7 +309,7 @@ class GqaLowering:
             return self.attend_group(grain, site.trip, Const(0), q, state)
         named = self.place.named
         group = Counter(named("g"))
-        staged_q, staged_state = (replace(region, storage=f"{region.storage}_group") for region in (q, state))
+        staged_q, staged_state = replace(q, storage=named("q_group")), replace(state, storage=named("softmax_group"))
         later = When((Compare(">", group, Const(0)),), self.start_older(grain, site.trip, group, Const(0)))
         body = (
             later,
