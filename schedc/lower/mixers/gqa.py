@@ -329,7 +329,8 @@ class GqaLowering:
         cache, named = self.cache(grain), self.place.named
         tile = Counter(named("t"))
         members = [add(mul(group, self.group), within) for within in range(self.group)]
-        most = maximum(*(Element(named("full"), row) for row in members))
+        counts: list[Expr] = [Element(named("full"), row) for row in members]
+        most = maximum(*counts) if self.gqa.window is None else maximum(*counts, 0)
 
         def row_of(within: Expr) -> Expr:
             return add(mul(group, self.group), within)
