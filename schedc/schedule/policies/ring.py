@@ -9,7 +9,6 @@ from schedc.ir.program import ROW_BYTES
 from schedc.schedule.plan import Plan, Problem, Ring
 from schedc.schedule.tiles import earliest_issue, kv_tile, tiles_for
 
-
 DEEPEST = 8
 """Published: a ring deeper than 8 slots of 2 MiB gains nothing."""
 
