@@ -49,7 +49,8 @@ blocks = st.builds(
 )  # fmt: skip
 runs = st.builds(Run, repeat=st.integers(1, 99), pattern=st.lists(blocks, min_size=1, max_size=2).map(tuple))
 specs = st.builds(
-    ModelSpec, name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,7}", fullmatch=True), hidden=st.integers(1, 9999), vocab=st.just(1000),
+    ModelSpec, name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,7}", fullmatch=True),
+    hidden=st.integers(1, 9999), vocab=st.just(1000),
     max_position=st.integers(1, 9999), eos_token_ids=st.lists(st.integers(0, 999), max_size=2).map(tuple),
     embedding=st.fixed_dictionaries({"tied": st.booleans()}, optional={"multiplier": positive}),
     layers=st.lists(runs, min_size=1, max_size=2).map(tuple), final_norm=norms,
