@@ -40,6 +40,8 @@ def parse_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)
     except yaml.MarkedYAMLError as error:
         raise YamlError(error.problem_mark, error.problem or str(error)) from None
+    except RecursionError:
+        raise YamlError(None, "nested too deeply") from None
     except yaml.reader.ReaderError as error:
         raise YamlError(None, f"character {error.position} cannot stand in YAML ({error.reason})") from None
 

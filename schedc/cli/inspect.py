@@ -7,6 +7,7 @@ import typer
 
 from schedc.cli.console import Json, print_json, simple_table, to_stdout
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
+from schedc.errors import UserError
 
 Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
 
@@ -117,6 +118,8 @@ def _program(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict
 
     folder = compiled_folder(model, options)
     if folder is not None:
+        if rows != 1 and rows != folder.manifest["rows"]:
+            raise UserError(f"{model}: has been compiled for rows {folder.manifest['rows']}; --rows cannot change that")
         return folder.read(PROGRAM), dict(folder.manifest)
     compiled = compile_model(options.request(load_spec(model), rows))
     return print_program(compiled.program), manifest(compiled)

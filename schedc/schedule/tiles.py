@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
+from schedc.ir.program import ROW_BYTES
 from schedc.schedule.plan import Problem, StreamInfo
 
 TILE_COST_ROWS = 300
 """What one more transfer costs, in rows: 45 ns a descriptor at 3.46 TB/s is 300 rows (FACTS: stream timings)."""
 
 
-def cut(stream: StreamInfo, slot_rows: int) -> int:
-    """Units a tile: as many as fit `slot_rows` (at least one), fewest padded rows and transfers in all."""
-    most = max(1, min(stream.units, slot_rows // stream.unit_rows))
+def slot_rows(slot_mib: float) -> int:
+    """Rows of a slot of `slot_mib` MiB. Raises ValueError if that is no size."""
+    if not (isfinite(slot_mib) and slot_mib > 0):
+        raise ValueError(f"slot_mib is {slot_mib:g}; it must be a number above 0")
+    return int(slot_mib * 2**20) // ROW_BYTES
+
+
+def cut(stream: StreamInfo, most_rows: int) -> int:
+    """Units a tile: as many as fit `most_rows` (at least one), fewest padded rows and transfers in all."""
+    most = max(1, min(stream.units, most_rows // stream.unit_rows))
 
     def waste(units: int) -> tuple[int, int]:
         tiles = -(-stream.units // units)
@@ -19,9 +29,9 @@ def cut(stream: StreamInfo, slot_rows: int) -> int:
     return min(range(1, most + 1), key=waste)
 
 
-def tiles_for(problem: Problem, slot_rows: int) -> dict[str, int]:
+def tiles_for(problem: Problem, most_rows: int) -> dict[str, int]:
     """Units a tile of every stream; vectors move whole."""
-    sizes = {stream.name: cut(stream, slot_rows) for stream in problem.matrices()}
+    sizes = {stream.name: cut(stream, most_rows) for stream in problem.matrices()}
     return sizes | {stream.name: stream.units for stream in problem.vectors()}
 
 

@@ -52,7 +52,7 @@ class Block(Part):
 class Run(Part):
     """`pattern`, `repeat` times over."""
 
-    repeat: int = Field(gt=0)
+    repeat: int = Field(gt=0, le=10_000)
     pattern: tuple[Block, ...] = Field(min_length=1, strict=False)
 
 

@@ -1,12 +1,11 @@
 """Every transfer starts right before the wait for it: nothing overlaps. The baseline that others are measured by."""
 
-from schedc.ir.program import ROW_BYTES
 from schedc.schedule.plan import Plan, Problem, Ring
-from schedc.schedule.tiles import kv_tile, tiles_for
+from schedc.schedule.tiles import kv_tile, slot_rows, tiles_for
 
 
 def just_in_time(problem: Problem, *, slot_mib: float = 4.0) -> Plan:
-    rows = int(slot_mib * 2**20) // ROW_BYTES
+    rows = slot_rows(slot_mib)
     return Plan(
         rings=(
             Ring("weights", tuple(stream.name for stream in problem.matrices()), slots=1, ahead=0),

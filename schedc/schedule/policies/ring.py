@@ -5,9 +5,8 @@ across phases and layers, so that the stream from HBM never waits for a phase to
 are fetched at the start of their layer. Source: the ring of the published Muse Spark kernel.
 """
 
-from schedc.ir.program import ROW_BYTES
 from schedc.schedule.plan import Plan, Problem, Ring
-from schedc.schedule.tiles import earliest_issue, kv_tile, tiles_for
+from schedc.schedule.tiles import earliest_issue, kv_tile, slot_rows, tiles_for
 
 DEEPEST = 8
 """Published: a ring deeper than 8 slots of 2 MiB gains nothing."""
@@ -18,11 +17,11 @@ SHARE = 0.65
 
 def ring(problem: Problem, *, depth: int = 0, slot_mib: float = 2.0) -> Plan:
     """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream); 0: up to 8, as VMEM allows."""
-    rows = int(slot_mib * 2**20) // ROW_BYTES
+    rows = slot_rows(slot_mib)
     sizes = tiles_for(problem, rows)
     if depth == 0:
-        slot_rows = max(stream.unit_rows * sizes[stream.name] for stream in problem.matrices())
-        depth = max(2, min(DEEPEST, int(SHARE * problem.capacity_rows) // slot_rows))
+        largest = max(stream.unit_rows * sizes[stream.name] for stream in problem.matrices())
+        depth = max(2, min(DEEPEST, int(SHARE * problem.capacity_rows) // largest))
     return Plan(
         rings=(
             Ring("weights", tuple(stream.name for stream in problem.matrices()), slots=depth, ahead=depth),

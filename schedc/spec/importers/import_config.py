@@ -32,6 +32,8 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UserError(f"{path}: is not UTF-8 text") from None
+    except RecursionError:
+        raise UserError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
     if not isinstance(data, dict):

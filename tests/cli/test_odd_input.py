@@ -1,0 +1,28 @@
+"""Input that no one writes by hand, and options that come too late."""
+
+from pathlib import Path
+
+from schedc.spec.dump import dump_spec
+from schedc.spec.load import load_spec
+
+from .conftest import Command, refused
+
+
+def test_brackets_without_end_are_a_message(schedc: Command) -> None:
+    Path("deep.yaml").write_text("[" * 5000)
+    Path("deep.json").write_text("[" * 100_000)
+    assert refused(schedc("compile", "./deep.yaml", "--no-check"), code=2).strip().endswith("nested too deeply")
+    assert refused(schedc("import", "deep.json"), code=2).strip().endswith("nested too deeply")
+
+
+def test_a_million_layers_are_refused(schedc: Command) -> None:
+    text = dump_spec(load_spec("smollm2-135m"))
+    assert "repeat: 30" in text
+    Path("tall.yaml").write_text(text.replace("repeat: 30", "repeat: 1000000"))
+    assert "layers[0].repeat: " in refused(schedc("compile", "./tall.yaml", "--no-check"), code=2)
+
+
+def test_rows_cannot_be_changed_after_compiling(schedc: Command) -> None:
+    assert schedc("compile", "smollm2-135m", "--context", "64", "--no-check", "-o", "made").code == 0
+    message = refused(schedc("inspect", "buffers", "made", "--rows", "4"), code=2)
+    assert message.strip() == "made: has been compiled for rows 1; --rows cannot change that"
