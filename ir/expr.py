@@ -1,8 +1,7 @@
 """Integer expressions over loop counters and ranged scalars: addresses, slots, trip counts, guards.
 
-Every expression can be printed, evaluated for given values, bounded by interval arithmetic
-and emitted as Python. Division and remainder are only ever applied to non-negative values,
-so floor and truncation agree.
+Every expression can be printed, evaluated for given values and emitted as Python. Division and
+remainder are only ever applied to non-negative values, so floor and truncation agree.
 """
 
 from __future__ import annotations
@@ -10,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
-
-Interval = tuple[int, int]
-"""Inclusive lower and upper bound."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +24,11 @@ class Counter:
 
 
 @dataclass(frozen=True)
+class Rank:
+    """The number of the device that runs the program, from 0."""
+
+
+@dataclass(frozen=True)
 class Element:
     """`array[index]` of a scalar array in SMEM."""
 
@@ -37,14 +38,17 @@ class Element:
 
 @dataclass(frozen=True)
 class Binary:
-    """`left op right`; `//` and `%` want a non-negative left side and a positive constant on the right."""
+    """`left op right`; `//` and `%` want a non-negative left side and a positive constant on the right.
 
-    op: Literal["+", "-", "*", "//", "%", "min", "max"]
+    `^` (exclusive or) wants non-negative values that the proof knows, such as those of `rank` and counters.
+    """
+
+    op: Literal["+", "-", "*", "//", "%", "^", "min", "max"]
     left: Expr
     right: Expr
 
 
-Expr = Const | Counter | Element | Binary
+Expr = Const | Counter | Rank | Element | Binary
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ _FOLD: dict[str, Callable[[int, int], int]] = {
     "*": lambda a, b: a * b,
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
+    "^": lambda a, b: a ^ b,
     "min": min,
     "max": max,
 }
@@ -121,6 +126,10 @@ def mod(left: Expr | int, right: Expr | int) -> Expr:
     return _binary("%", left, right)
 
 
+def xor(left: Expr | int, right: Expr | int) -> Expr:
+    return _binary("^", left, right)
+
+
 def minimum(*terms: Expr | int) -> Expr:
     first, *rest = terms
     result = as_expr(first)
@@ -137,78 +146,29 @@ def maximum(*terms: Expr | int) -> Expr:
     return result
 
 
-def evaluate(expr: Expr, counter: Callable[[str], int], element: Callable[[str, int], int]) -> int:
-    """The value of `expr`; `counter(name)` and `element(array, index)` supply the leaves."""
+def evaluate(expr: Expr, counter: Callable[[str], int], element: Callable[[str, int], int], rank: int = 0) -> int:
+    """The value of `expr` on device `rank`; `counter(name)` and `element(array, index)` supply the leaves."""
     match expr:
         case Const(value):
             return value
         case Counter(name):
             return counter(name)
+        case Rank():
+            return rank
         case Element(array, index):
-            return element(array, evaluate(index, counter, element))
+            return element(array, evaluate(index, counter, element, rank))
         case Binary(op, left, right):
-            return _FOLD[op](evaluate(left, counter, element), evaluate(right, counter, element))
+            return _FOLD[op](evaluate(left, counter, element, rank), evaluate(right, counter, element, rank))
 
 
-def holds(compare: Compare, counter: Callable[[str], int], element: Callable[[str, int], int]) -> bool:
-    left, right = (evaluate(side, counter, element) for side in (compare.left, compare.right))
+def holds(compare: Compare, counter: Callable[[str], int], element: Callable[[str, int], int], rank: int = 0) -> bool:
+    left, right = (evaluate(side, counter, element, rank) for side in (compare.left, compare.right))
     return _COMPARE[compare.op](left, right)
 
 
-def bounds(expr: Expr, counter: Callable[[str], Interval], element: Callable[[str, Interval], Interval]) -> Interval:
-    """An interval that contains every value of `expr`, given intervals of its leaves."""
+def leaves(expr: Expr) -> Iterator[Counter | Rank | Element]:
     match expr:
-        case Const(value):
-            return value, value
-        case Counter(name):
-            return counter(name)
-        case Element(array, index):
-            return element(array, bounds(index, counter, element))
-        case Binary(op, left, right):
-            (a, b), (c, d) = bounds(left, counter, element), bounds(right, counter, element)
-            return _interval(op, a, b, c, d)
-
-
-def _interval(op: str, a: int, b: int, c: int, d: int) -> Interval:
-    match op:
-        case "+":
-            return a + c, b + d
-        case "-":
-            return a - d, b - c
-        case "//":
-            return a // d, b // c
-        case "%":
-            return (a % d, b % d) if c == d and a // d == b // d else (0, d - 1)
-        case "*":
-            corners = (a * c, a * d, b * c, b * d)
-            return min(corners), max(corners)
-        case _:
-            return _FOLD[op](a, c), _FOLD[op](b, d)
-
-
-def decide(
-    compare: Compare, counter: Callable[[str], Interval], element: Callable[[str, Interval], Interval]
-) -> bool | None:
-    """Whether the comparison always holds (True), never holds (False), or depends (None)."""
-    (a, b), (c, d) = bounds(compare.left, counter, element), bounds(compare.right, counter, element)
-    match compare.op:
-        case "<":
-            return True if b < c else False if a >= d else None
-        case "<=":
-            return True if b <= c else False if a > d else None
-        case ">":
-            return True if a > d else False if b <= c else None
-        case ">=":
-            return True if a >= d else False if b < c else None
-        case "==":
-            return True if a == b == c == d else False if b < c or d < a else None
-        case _:
-            return True if b < c or d < a else False if a == b == c == d else None
-
-
-def leaves(expr: Expr) -> Iterator[Counter | Element]:
-    match expr:
-        case Counter():
+        case Counter() | Rank():
             yield expr
         case Element(_, index):
             yield expr

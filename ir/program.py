@@ -1,4 +1,4 @@
-"""The nodes of a schedule: what one device executes, in order.
+"""The nodes of a schedule: what each device executes, in order. All devices run the same program.
 
 A program declares its storage (VMEM buffers in pools, HBM arrays, scalar arrays in SMEM,
 semaphores) and a body of operations. The core executes the body in order; a transfer runs
@@ -55,13 +55,23 @@ class Array:
 
 @dataclass(frozen=True)
 class Scalars:
-    """An SMEM array of `length` integers, each within `low..high` (a precondition of an input, proven of a local)."""
+    """An SMEM array of `length` integers, each within `low..high`.
+
+    That is a precondition of an `input`, which every device gets the same values of, and proven of a `local`.
+    A `table` holds the constants `values`.
+    """
 
     name: str
     length: int
     low: int
     high: int
-    role: Literal["input", "local"]
+    role: Literal["input", "local", "table"]
+    values: tuple[int, ...] = ()
+
+
+def table(name: str, values: tuple[int, ...]) -> Scalars:
+    """A table of constants, such as the kind of each layer."""
+    return Scalars(name, len(values), min(values, default=0), max(values, default=0), "table", values)
 
 
 @dataclass(frozen=True)
@@ -97,6 +107,21 @@ class Start:
 
 
 @dataclass(frozen=True)
+class RemoteStart:
+    """Start an asynchronous copy of `source` to `target` on device `peer`.
+
+    This device's semaphore `sent` gets the rows when the source has been read, the peer's semaphore
+    `arrived` when they are written.
+    """
+
+    source: Region
+    target: Region
+    peer: Expr
+    sent: SemaphoreRef
+    arrived: SemaphoreRef
+
+
+@dataclass(frozen=True)
 class Wait:
     """Take `rows` from a DMA semaphore, blocking until it holds that many."""
 
@@ -106,10 +131,11 @@ class Wait:
 
 @dataclass(frozen=True)
 class Signal:
-    """Add `amount` to a regular semaphore of this device."""
+    """Add `amount` to a regular semaphore of device `peer`, of this device if that is None."""
 
     semaphore: SemaphoreRef
     amount: int = 1
+    peer: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +144,11 @@ class Await:
 
     semaphore: SemaphoreRef
     amount: int = 1
+
+
+@dataclass(frozen=True)
+class Barrier:
+    """Go on when every device has come as far. The first one also says that the peers' kernels have begun."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +198,22 @@ class When:
 
 
 @dataclass(frozen=True)
+class Case:
+    """What a `Switch` runs for `value`."""
+
+    value: int
+    body: tuple[Op, ...]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """Run the case whose value `selector` has."""
+
+    selector: Expr
+    body: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
 class Phase:
     """A named part of the schedule: no meaning of its own, but reports, profiles and readers go by it."""
 
@@ -174,7 +221,10 @@ class Phase:
     body: tuple[Op, ...]
 
 
-Op = Start | Wait | Signal | Await | Compute | SetScalar | Loop | When | Phase
+Op = Start | RemoteStart | Wait | Signal | Await | Barrier | Compute | SetScalar | Loop | When | Switch | Case | Phase
+
+BLOCKS = (Loop, When, Switch, Case, Phase)
+"""Operations with a body. A `Case` stands only in a `Switch`, which has nothing else in it."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +236,8 @@ class Program:
     scalars: tuple[Scalars, ...]
     semaphores: tuple[Semaphore, ...]
     body: tuple[Op, ...]
+    devices: int = 1
+    """Each runs the program with its own `rank` in 0..devices-1, on memory and semaphores of its own."""
     attributes: tuple[tuple[str, Attribute], ...] = ()
     """Facts for readers of the program and the emitted header, such as the model, the target and the policy."""
 
@@ -204,5 +256,5 @@ def walk(ops: tuple[Op, ...]) -> Iterator[Op]:
     """Every operation, outermost first, in program order."""
     for op in ops:
         yield op
-        if isinstance(op, (Loop, When, Phase)):
+        if isinstance(op, BLOCKS):
             yield from walk(op.body)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 from schedc.ir.program import (
     Array,
     Attribute,
     Await,
+    Barrier,
     Buffer,
+    Case,
     Compute,
     Loop,
     Op,
@@ -18,20 +20,26 @@ from schedc.ir.program import (
     Pool,
     Program,
     Region,
+    RemoteStart,
     Scalars,
     Semaphore,
     SemaphoreRef,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
+    table,
 )
 from schedc.ir.text_lex import Cursor
 from schedc.ir.text_print import PROGRAM_NAME
 
-_DECLARATIONS = ("attribute", "pool", "buffer", "hbm", "smem", "semaphore")
-_OPERATIONS = ("start", "wait", "signal", "await", "compute", "set", "loop", "when", "phase")
+_DECLARATIONS = ("devices", "attribute", "pool", "buffer", "hbm", "smem", "table", "semaphore")
+_OPERATIONS = (
+    *("start", "remote.start", "wait", "signal", "await", "barrier"),
+    *("compute", "set", "loop", "when", "switch", "phase"),
+)
 _COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 _ROLES = ("weight", "input", "state", "output")
 
@@ -44,7 +52,10 @@ def parse_program(text: str) -> Program:
     cursor.symbol("{")
     declared: dict[str, list[Any]] = {keyword: [] for keyword in _DECLARATIONS}
     while (keyword := _keyword(cursor, _DECLARATIONS)) is not None:
-        declared[keyword].append(_declaration(cursor, keyword))
+        kind = "smem" if keyword == "table" else keyword
+        if kind == "devices" and declared["devices"]:
+            cursor.fail("a declaration other than a second `devices`")
+        declared[kind].append(_declaration(cursor, keyword))
         cursor.end_line()
     body = _ops(cursor, "a declaration, an operation or `}`" if not any(declared.values()) else None)
     if not cursor.at_end():
@@ -57,6 +68,7 @@ def parse_program(text: str) -> Program:
         scalars=tuple(declared["smem"]),
         semaphores=tuple(declared["semaphore"]),
         body=body,
+        devices=declared["devices"][0] if declared["devices"] else 1,
         attributes=tuple(declared["attribute"]),
     )
 
@@ -74,6 +86,8 @@ def _keyword(cursor: Cursor, keywords: tuple[str, ...]) -> str | None:
 
 
 def _declaration(cursor: Cursor, keyword: str) -> Any:
+    if keyword == "devices":
+        return cursor.integer("a number of devices")
     name = cursor.name(f"the name of the {keyword}")
     match keyword:
         case "attribute":
@@ -96,8 +110,18 @@ def _declaration(cursor: Cursor, keyword: str) -> Any:
             cursor.symbol("..")
             high = cursor.integer()
             return Scalars(name, length, low, high, cast(Any, cursor.word("input", "local")))
+        case "table":
+            cursor.symbol("=")
+            return table(name, _values(cursor))
         case _:
             return Semaphore(name, _length(cursor), cast(Any, cursor.word("dma", "regular")))
+
+
+def _values(cursor: Cursor) -> tuple[int, ...]:
+    values = [cursor.integer()]
+    while cursor.try_symbol(","):
+        values.append(cursor.integer())
+    return tuple(values)
 
 
 def _field(cursor: Cursor, name: str) -> int:
@@ -130,6 +154,17 @@ def _block(cursor: Cursor) -> tuple[Op, ...]:
     return _ops(cursor)
 
 
+def _cases(cursor: Cursor) -> tuple[Case, ...]:
+    cursor.symbol("{")
+    cases: list[Case] = []
+    while not cursor.try_symbol("}"):
+        if not cursor.try_word("case"):
+            cursor.fail("`case` or `}`")
+        cases.append(Case(cursor.integer("the value of the case"), _block(cursor)))
+        cursor.end_line()
+    return tuple(cases)
+
+
 def _op(cursor: Cursor, keyword: str) -> Op:
     match keyword:
         case "start":
@@ -140,8 +175,21 @@ def _op(cursor: Cursor, keyword: str) -> Op:
             return Start(source, target, _semaphore(cursor))
         case "wait":
             return Wait(_semaphore(cursor), _field(cursor, "rows"))
+        case "remote.start":
+            source = _region(cursor)
+            cursor.symbol("->")
+            target = _region(cursor)
+            cursor.word("on")
+            peer = _expr(cursor)
+            cursor.word("sent")
+            sent = _semaphore(cursor)
+            cursor.word("signals")
+            return RemoteStart(source, target, peer, sent, _semaphore(cursor))
+        case "barrier":
+            return Barrier()
         case "signal":
-            return Signal(_semaphore(cursor), _field(cursor, "amount"))
+            semaphore, amount = _semaphore(cursor), _field(cursor, "amount")
+            return Signal(semaphore, amount, _expr(cursor) if cursor.try_word("on") else None)
         case "await":
             return Await(_semaphore(cursor), _field(cursor, "amount"))
         case "compute":
@@ -159,6 +207,8 @@ def _op(cursor: Cursor, keyword: str) -> Op:
             return Loop(counter, trips, _block(cursor), unroll)
         case "when":
             return When(_conditions(cursor), _block(cursor))
+        case "switch":
+            return Switch(_expr(cursor), _cases(cursor))
         case _:
             return Phase(cursor.name("the name of the phase"), _block(cursor))
 
@@ -257,6 +307,13 @@ def _compare(cursor: Cursor) -> Compare:
 
 
 def _expr(cursor: Cursor) -> Expr:
+    left = _sum(cursor)
+    while cursor.try_symbol("^"):
+        left = Binary("^", left, _sum(cursor))
+    return left
+
+
+def _sum(cursor: Cursor) -> Expr:
     left = _term(cursor)
     while not cursor.peek("+:") and not cursor.peek("->"):
         op = next((op for op in "+-" if cursor.try_symbol(op)), None)
@@ -289,4 +346,6 @@ def _atom(cursor: Cursor) -> Expr:
         for term in rest:
             first = Binary(cast(Any, name), first, term)
         return first
+    if quoted is None and name == "rank" and not cursor.peek("["):
+        return Rank()
     return Element(name, _index(cursor)) if cursor.peek("[") else Counter(name)

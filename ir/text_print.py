@@ -16,6 +16,25 @@
     }
 
 `storage<slot>[offset +: rows]` is a region. Slot 0 and semaphore index 0 may be left out.
+
+What else there is, a line of each:
+
+      devices 2
+      smem pos[4] in 0..127 input
+      table kind = 0, 0, 1
+      remote.start tile[0 +: 8] -> inbox<l % 2>[0 +: 8] on rank ^ 1 sent sent signals arrived[l % 2]
+      signal ready amount=1 on (rank + 1) % 2
+      await ready amount=1
+      barrier
+      set full[0] = pos[0] // 16
+      switch kind[l] {
+        case 0 {
+        }
+        case 1 {
+        }
+      }
+      phase attention {
+      }
 """
 
 from __future__ import annotations
@@ -24,11 +43,14 @@ import json
 import re
 from collections.abc import Iterable
 
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 from schedc.ir.program import (
+    BLOCKS,
     Attribute,
     Await,
+    Barrier,
     Buffer,
+    Case,
     Compute,
     Loop,
     Op,
@@ -36,20 +58,23 @@ from schedc.ir.program import (
     Phase,
     Program,
     Region,
+    RemoteStart,
+    Scalars,
     SemaphoreRef,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
 )
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*")
 """A name that is printed as it is, unless reserved; any other is printed between double quotes."""
-_RESERVED = ("true", "min", "max")
+_RESERVED = ("true", "min", "max", "rank")
 PROGRAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]*")
 
-_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
+_PRECEDENCE = {"^": 1, "+": 2, "-": 2, "*": 3, "//": 3, "%": 3}
 
 
 def print_program(program: Program) -> str:
@@ -62,7 +87,14 @@ def print_program(program: Program) -> str:
 
 def operation_lines(program: Program) -> tuple[int, ...]:
     """The line (from 1) in the printed program of each operation, in the order of `program.walk`."""
-    line = 1 + len(program.attributes) + len(program.pools) + len(program.buffers) + len(program.arrays)
+    line = (
+        1
+        + (program.devices != 1)
+        + len(program.attributes)
+        + len(program.pools)
+        + len(program.buffers)
+        + len(program.arrays)
+    )
     line += len(program.scalars) + len(program.semaphores)
     lines: list[int] = []
 
@@ -71,7 +103,7 @@ def operation_lines(program: Program) -> tuple[int, ...]:
         for op in ops:
             line += 1
             lines.append(line)
-            if isinstance(op, (Loop, When, Phase)):
+            if isinstance(op, BLOCKS):
                 count(op.body)
                 line += 1
 
@@ -84,12 +116,20 @@ def print_op(op: Op) -> str:
     match op:
         case Start(source, target, semaphore):
             return f"start {print_region(source)} -> {print_region(target)} signals {print_semaphore(semaphore)}"
+        case RemoteStart(source, target, peer, sent, arrived):
+            return (
+                f"remote.start {print_region(source)} -> {print_region(target)} on {print_expr(peer)} "
+                f"sent {print_semaphore(sent)} signals {print_semaphore(arrived)}"
+            )
         case Wait(semaphore, rows):
             return f"wait {print_semaphore(semaphore)} rows={rows}"
-        case Signal(semaphore, amount):
-            return f"signal {print_semaphore(semaphore)} amount={amount}"
+        case Signal(semaphore, amount, peer):
+            to = "" if peer is None else f" on {print_expr(peer)}"
+            return f"signal {print_semaphore(semaphore)} amount={amount}{to}"
         case Await(semaphore, amount):
             return f"await {print_semaphore(semaphore)} amount={amount}"
+        case Barrier():
+            return "barrier"
         case Compute():
             return _compute(op)
         case SetScalar(array, index, value):
@@ -98,6 +138,10 @@ def print_op(op: Op) -> str:
             return f"loop {_name(counter)} < {print_expr(trips)} {'unroll ' if unroll else ''}{{"
         case When(conditions):
             return f"when {' and '.join(map(print_compare, conditions)) or 'true'} {{"
+        case Switch(selector):
+            return f"switch {print_expr(selector)} {{"
+        case Case(value):
+            return f"case {value} {{"
         case Phase(name):
             return f"phase {_name(name)} {{"
 
@@ -123,6 +167,8 @@ def print_expr(expr: Expr) -> str:
             return str(value)
         case Counter(name):
             return _name(name)
+        case Rank():
+            return "rank"
         case Element(array, index):
             return f"{_name(array)}[{print_expr(index)}]"
         case Binary(("min" | "max") as op):
@@ -148,12 +194,14 @@ def _body(ops: tuple[Op, ...], depth: int, lines: list[str]) -> None:
     indent = "  " * depth
     for op in ops:
         lines.append(indent + print_op(op))
-        if isinstance(op, (Loop, When, Phase)):
+        if isinstance(op, BLOCKS):
             _body(op.body, depth + 1, lines)
             lines.append(indent + "}")
 
 
 def _declarations(program: Program) -> Iterable[str]:
+    if program.devices != 1:
+        yield f"devices {program.devices}"
     for name, value in program.attributes:
         yield f"attribute {_name(name)} = {_attribute(value)}"
     for pool in program.pools:
@@ -163,7 +211,7 @@ def _declarations(program: Program) -> Iterable[str]:
     for array in program.arrays:
         yield f"hbm {_name(array.name)} rows={array.rows} {array.role}"
     for scalars in program.scalars:
-        yield f"smem {_name(scalars.name)}[{scalars.length}] in {scalars.low}..{scalars.high} {scalars.role}"
+        yield _scalars(scalars)
     for semaphore in program.semaphores:
         yield f"semaphore {_name(semaphore.name)}[{semaphore.count}] {semaphore.kind}"
 
@@ -174,6 +222,12 @@ def _buffer(buffer: Buffer) -> str:
         f"buffer {_name(buffer.name)} in {_name(buffer.pool)} "
         f"rows={buffer.rows} slots={buffer.slots} align={buffer.align}{address}"
     )
+
+
+def _scalars(scalars: Scalars) -> str:
+    if scalars.role == "table":
+        return f"table {_name(scalars.name)} = {', '.join(map(str, scalars.values))}"
+    return f"smem {_name(scalars.name)}[{scalars.length}] in {scalars.low}..{scalars.high} {scalars.role}"
 
 
 def _compute(op: Compute) -> str:

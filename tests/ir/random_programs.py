@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Rank
 from schedc.ir.program import (
     Array,
     Await,
+    Barrier,
     Buffer,
+    Case,
     Compute,
     Loop,
     Operand,
@@ -16,28 +18,31 @@ from schedc.ir.program import (
     Pool,
     Program,
     Region,
+    RemoteStart,
     Scalars,
     Semaphore,
     SemaphoreRef,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
+    table,
 )
 
-plain_names = st.sampled_from(["a", "l", "ring.slot", "w_qkv", "min", "true", "and", "wait", "x9"])
+plain_names = st.sampled_from(["a", "l", "ring.slot", "w_qkv", "min", "true", "and", "wait", "rank", "x9"])
 names = plain_names | st.text(min_size=1, max_size=4)
 integers = st.integers(-(10**6), 10**6)
 naturals = st.integers(0, 10**6)
 
 
 def _binary(children):
-    return st.builds(Binary, st.sampled_from(["+", "-", "*", "//", "%", "min", "max"]), children, children)
+    return st.builds(Binary, st.sampled_from(["+", "-", "*", "//", "%", "^", "min", "max"]), children, children)
 
 
 exprs = st.recursive(
-    st.builds(Const, integers) | st.builds(Counter, names),
+    st.builds(Const, integers) | st.builds(Counter, names) | st.just(Rank()),
     lambda children: _binary(children) | st.builds(Element, names, children),
     max_leaves=6,
 )
@@ -55,7 +60,9 @@ operands = st.builds(Operand, names, st.sampled_from(["read", "write", "update"]
 simple_ops = st.one_of(
     st.builds(Start, regions, regions, semaphores),
     st.builds(Wait, semaphores, naturals),
-    st.builds(Signal, semaphores, naturals),
+    st.builds(RemoteStart, regions, regions, exprs, semaphores, semaphores),
+    st.builds(Signal, semaphores, naturals, st.none() | exprs),
+    st.just(Barrier()),
     st.builds(Await, semaphores, naturals),
     st.builds(
         Compute, names, _tuples(operands), _tuples(st.tuples(names, exprs)), _tuples(st.tuples(names, attributes))
@@ -67,6 +74,7 @@ ops = st.recursive(
     lambda children: st.one_of(
         st.builds(Loop, names, exprs, _tuples(children), st.booleans()),
         st.builds(When, _tuples(compares, 2), _tuples(children)),
+        st.builds(Switch, exprs, _tuples(st.builds(Case, integers, _tuples(children)))),
         st.builds(Phase, names, _tuples(children)),
     ),
     max_leaves=5,
@@ -77,8 +85,13 @@ programs = st.builds(
     _tuples(st.builds(Pool, names, naturals), 2),
     _tuples(st.builds(Buffer, names, names, naturals, naturals, st.none() | naturals, naturals), 2),
     _tuples(st.builds(Array, names, naturals, st.sampled_from(["weight", "input", "state", "output"])), 2),
-    _tuples(st.builds(Scalars, names, naturals, integers, integers, st.sampled_from(["input", "local"])), 2),
+    _tuples(
+        st.builds(Scalars, names, naturals, integers, integers, st.sampled_from(["input", "local"]))
+        | st.builds(table, names, st.lists(integers, min_size=1, max_size=3).map(tuple)),
+        2,
+    ),
     _tuples(st.builds(Semaphore, names, naturals, st.sampled_from(["dma", "regular"])), 2),
     _tuples(ops, 4),
+    st.integers(1, 64),
     _tuples(st.tuples(names, attributes), 2),
 )
