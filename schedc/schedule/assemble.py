@@ -78,7 +78,7 @@ class Assembly:
             declared.scalars,
             tuple(semaphores),
             (prologue, *body) if prologue.body else body,
-            self.attributes,
+            attributes=self.attributes,
         )
 
     def layouts(self):
