@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, leaves
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank, leaves
 from schedc.ir.text_print import print_compare, print_expr
 from schedc.ir.verify import scalars
-from schedc.ir.verify.linear import Value, add, sub
-from schedc.ir.verify.logic import Condition
+from schedc.ir.verify.linear import Lin, Value, add, sub
+from schedc.ir.verify.logic import AbortError, Condition
 
 if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine
@@ -25,6 +25,8 @@ def compile_expr(machine: Machine, expr: Expr) -> Evaluate:
         case Counter(name):
             counters = machine.counters
             return lambda: counters[name]
+        case Rank():
+            return _constant(machine.rank)
         case Element(array, index):
             position = compile_expr(machine, index)
             return lambda: scalars.read(machine, array, position())
@@ -73,6 +75,24 @@ def _binary(machine: Machine, expr: Expr, op: str, left: Evaluate, right: Evalua
                 return done[value, by]
 
             return divide
+        case "^":
+
+            def exclusive_or() -> Value:
+                a, b = left(), right()
+                if type(a) is int and type(b) is int and a >= 0 and b >= 0:
+                    return a ^ b
+                if any(isinstance(x, Lin) and any(atom in atoms.inductions for atom, _ in x.terms) for x in (a, b)):
+                    raise AbortError
+                machine.refuse(
+                    "bad-xor",
+                    f"{machine.place()} takes in `{print_expr(expr)}` the exclusive or of a value that is negative "
+                    "or depends on scalars",
+                    "apply ^ to rank and loop counters",
+                    key=print_expr(expr),
+                )
+                return 0
+
+            return exclusive_or
         case _:
             return lambda: logic.pick(op, left(), right(), machine.facts)
 
@@ -98,4 +118,4 @@ def compile_compare(machine: Machine, compare: Compare) -> Callable[[], bool | C
 
 def is_dynamic(expr: Expr, traced: frozenset[str]) -> bool:
     """Whether the kernel computes `expr` while it runs; `traced` counters belong to unrolled loops."""
-    return any(isinstance(leaf, Element) or leaf.name not in traced for leaf in leaves(expr))
+    return any(not isinstance(leaf, Counter) or leaf.name not in traced for leaf in leaves(expr))

@@ -49,6 +49,31 @@ def check_write(machine: Machine, access: Access) -> None:
             _refuse(machine, "overwrite-while-read", transfer, "writes", access, "reading", source)
 
 
+def check_arrival(machine: Machine, arrival: Transfer) -> None:
+    """What a peer may start now writes no row that a transfer in flight reads or writes."""
+    target = arrival.target
+    for transfer in machine.state.transfers:
+        for rule, theirs, verb in (
+            ("write-while-arriving", transfer.target, "writing"),
+            ("overwrite-while-read", transfer.source, "reading"),
+        ):
+            if theirs.space == target.space and _touch(machine, theirs, target, transfer):
+                place, other = machine.place_of_transfer(arrival), machine.place_of_transfer(transfer)
+                semaphore = machine.source.semaphore_text(transfer.semaphore)
+                machine.refuse(
+                    rule,
+                    f"{place} may write {rows_text(machine, target)} on device {machine.rank} while the transfer of "
+                    f"{other} may still be {verb} {rows_text(machine, theirs)}",
+                    f"let device {arrival.device} start it only after device {machine.rank} has waited for "
+                    f"{transfer.rows} rows of {semaphore} and told it so",
+                    other,
+                    storage=target.storage,
+                    key=(machine.rank, transfer.op),
+                    at=place,
+                )
+                break
+
+
 def written(machine: Machine, access: Access, guard: tuple, op: int) -> None:
     """The rows now hold what `op` wrote for this storage, if the guard held."""
     contents = machine.state.contents.get(access.space)
@@ -92,15 +117,20 @@ def _refuse(
     may: str,
     theirs: Access,
 ) -> None:
-    other = machine.place_of(transfer.op, transfer.counters)
-    semaphore = machine.semaphore_text(transfer.semaphore)
+    other = machine.place_of_transfer(transfer)
+    semaphore = machine.source.semaphore_text(transfer.semaphore)
     taken = [taken for taken in machine.state.taken.get(transfer.semaphore, ()) if taken.op >= 0]
     mine, others = rows_text(machine, access), rows_text(machine, theirs)
     same = "them" if mine == others else others
     what = f"{machine.place()} {verb} {mine} while the transfer of {other} may still be {may} {same}"
     what += machine.distance(transfer.counters)
     repair = f"wait for {transfer.rows} rows of {semaphore} before line {machine.line()}"
-    if taken:
+    if machine.is_ahead(transfer):
+        repair = (
+            f"let device {transfer.device} start it only after a signal of device {machine.rank} that follows line "
+            f"{machine.line()}, or give {theirs.storage} another slot"
+        )
+    elif taken:
         wait = machine.place_of(taken[-1].op, taken[-1].counters)
         outstanding = sum(t.rows for t in machine.state.transfers if t.semaphore == transfer.semaphore)
         rule = "partial-wait-unproven"

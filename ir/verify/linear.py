@@ -212,6 +212,18 @@ class Atoms:
             self.choices[atom] = (op, ordered)
         return itself
 
+    def lookup(self, name: str, values: tuple[int, ...], index: Lin, low: int, high: int) -> Value:
+        """`values[index]` of a table of constants, with `index` in low..high."""
+        part = values[low : high + 1]
+        if min(part) == max(part):
+            return part[0]
+        key = ("table", name, index)
+        atom, new = self._atom(key, min(part), max(part), f"{name}[{self.text(index)}]")
+        if new:
+            at = np.clip(np.asarray(self.sample(index)), 0, len(values) - 1)
+            self.samples[atom] = np.asarray(values, np.int64)[at]
+        return Lin(0, ((atom, 1),))
+
     def text(self, value: Value) -> str:
         if type(value) is int:
             return str(value)

@@ -5,7 +5,20 @@ from __future__ import annotations
 from math import gcd, lcm
 
 from schedc.ir.expr import Binary, Const, Counter, Element, Expr
-from schedc.ir.program import Await, Compute, Loop, Op, SetScalar, Signal, Start, Wait, When, walk
+from schedc.ir.program import (
+    Await,
+    Compute,
+    Loop,
+    Op,
+    RemoteStart,
+    SetScalar,
+    Signal,
+    Start,
+    Switch,
+    Wait,
+    When,
+    walk,
+)
 
 _LONGEST_PERIOD = 64
 
@@ -28,6 +41,10 @@ def _expressions(op: Op) -> list[Expr]:
     match op:
         case Start(source, target, semaphore):
             return [source.offset, source.slot, target.offset, target.slot, semaphore.index]
+        case RemoteStart(source, target, peer, sent, arrived):
+            return [source.offset, source.slot, target.offset, target.slot, peer, sent.index, arrived.index]
+        case Switch(selector):
+            return [selector]
         case Wait(semaphore) | Signal(semaphore) | Await(semaphore):
             return [semaphore.index]
         case Compute():

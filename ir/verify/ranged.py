@@ -7,6 +7,8 @@ exits, once their guards are resolved by those facts; of contents and scalars wh
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schedc.ir.verify import scalars
@@ -68,8 +70,7 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
     if not exits:
         return
     final = exits[-1][1]
-    for facts, state in exits[:-1]:
-        _same_transfers(machine, node, facts, state, final)
+    for _, state in exits[:-1]:
         for element in sorted({*state.scalars, *final.scalars}):
             here, there = state.scalars.get(element), final.scalars.get(element)
             if here != there:
@@ -78,6 +79,8 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
                     final.scalars[element] = joined
                 else:
                     final.scalars.pop(element, None)
+    _join_transfers(machine, node, exits)
+    _same_counts(machine, node, exits)
     _check_edge(machine, node, final, len(exits))
     contents: dict[str, Contents] = {}
     for space, last in final.contents.items():
@@ -92,12 +95,97 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
     machine.state = final
 
 
+def _resolved(machine: Machine, guard: Facts, facts: Facts) -> Facts | None:
+    """The guard as a set of conditions that the facts leave open; None if they exclude it."""
+    if machine.logic.excluded(guard, facts):
+        return None
+    return tuple(sorted(c for c in guard if not machine.logic.implied(c, facts)))
+
+
+def _join_transfers(machine: Machine, node: Node, exits: Exits) -> None:
+    """The same transfers are in flight at every exit: the same rows, semaphore and guard, started by whatever op."""
+    final = exits[-1][1]
+    same = [id(transfer) for transfer in final.transfers]
+    if all([id(transfer) for transfer in state.transfers] == same for _, state in exits):
+        return
+
+    def in_flight(facts: Facts, state: State) -> list[Transfer]:
+        guards = [(t, _resolved(machine, t.guard, facts)) for t in state.transfers]
+        return [replace(t, guard=guard, skipped_by=None) for t, guard in guards if guard is not None]
+
+    last = in_flight(*exits[-1])
+    wanted = Counter(_identity(machine, t) for t in last)
+    for facts, state in exits[:-1]:
+        here = in_flight(facts, state)
+        found = Counter(_identity(machine, t) for t in here)
+        if found != wanted:
+            odd = next((t for t in here if _identity(machine, t) in found - wanted), None)
+            odd = odd or next(t for t in last if _identity(machine, t) in wanted - found)
+            _refuse_edge(machine, node, odd)
+            # Go on as if nothing were left, so that one fault is reported once.
+            final.transfers = [t for t in final.transfers if t.semaphore != odd.semaphore]
+            final.taken.pop(odd.semaphore, None)
+            return
+    final.transfers = last
+
+
+def _identity(machine: Machine, t: Transfer) -> tuple[object, ...]:
+    """What counts of a transfer once the loop has ended. Where it reads from does not, if nothing writes there."""
+    source = None if machine.is_read_only(t.source.storage) else (t.source.storage, t.source.base)
+    return t.target.storage, t.target.base, t.rows, source, t.semaphore, t.device, t.guard
+
+
+def _refuse_edge(machine: Machine, node: Node, transfer: Transfer) -> None:
+    place, loop = machine.place_of_transfer(transfer), machine.place_of(node.index, machine.now())
+    semaphore = machine.source.semaphore_text(transfer.semaphore)
+    machine.refuse(
+        "loop-edge",
+        f"{loop} can end after different numbers of iterations, and the transfer of {place} into "
+        f"{transfer.target.storage} is in flight after some of them only",
+        f"await {transfer.rows} rows of {semaphore} before the loop ends, or leave the same transfer in flight "
+        "after every number of iterations",
+        place,
+        storage=transfer.target.storage,
+        key=transfer.op,
+        at=loop,
+    )
+
+
+def _same_counts(machine: Machine, node: Node, exits: Exits) -> None:
+    final = exits[-1][1]
+    for facts, state in exits[:-1]:
+        for entries_here, entries_there, what in (
+            (state.taken, final.taken, "rows"),
+            (state.raised, final.raised, "amount"),
+        ):
+            here, there = _counts(machine, facts, entries_here, what), _counts(machine, facts, entries_there, what)
+            different: list[Element] = sorted(key for key in {*here, *there} if here.get(key) != there.get(key))
+            if different:
+                entry = (entries_there.get(different[0]) or entries_here[different[0]])[-1]
+                place, loop = machine.place_of(entry.op, entry.counters), machine.place_of(node.index, machine.now())
+                machine.refuse(
+                    "loop-edge",
+                    f"{loop} can end after different numbers of iterations, and {place} leaves "
+                    f"{machine.source.semaphore_text(different[0])} at different counts",
+                    "take as much from it as was added in every iteration",
+                    place,
+                    key=different[0][0],
+                    at=loop,
+                )
+
+
+def _counts(machine: Machine, facts: Facts, entries: dict, what: str) -> dict[Element, list[tuple[int, Facts]]]:
+    found: dict[Element, list[tuple[int, Facts]]] = {}
+    for element, listed in entries.items():
+        guards = [(getattr(entry, what), _resolved(machine, entry.guard, facts)) for entry in listed]
+        if kept := [(amount, guard) for amount, guard in guards if guard is not None]:
+            found[element] = kept
+    return found
+
+
 def _check_edge(machine: Machine, node: Node, final: State, exits: int) -> None:
-    """No two iterations leave something on one semaphore: how much would depend on the trip count."""
-    groups: dict[tuple[int, Element], list[Transfer | Raised]] = {}
-    for transfer in final.transfers:
-        if any(name == node.counter for name, _ in transfer.counters):
-            groups.setdefault((transfer.op, transfer.semaphore), []).append(transfer)
+    """No two iterations leave a signal on one semaphore: how much would depend on the trip count."""
+    groups: dict[tuple[int, Element], list[Raised]] = {}
     for element, entries in final.raised.items():
         for entry in entries:
             if any(name == node.counter for name, _ in entry.counters):
@@ -105,81 +193,19 @@ def _check_edge(machine: Machine, node: Node, final: State, exits: int) -> None:
     for (op, element), group in groups.items():
         if len(group) < 2 or exits < 2:
             continue
-        first = group[0]
-        place = machine.place_of(op, first.counters)
+        place = machine.place_of(op, group[0].counters)
         loop = machine.place_of(node.index, machine.now())
-        semaphore = machine.semaphore_text(element)
-        left = f"the transfer of {place} into {first.target.storage}" if isinstance(first, Transfer) else f"{place}"
+        semaphore = machine.source.semaphore_text(element)
         machine.refuse(
             "loop-edge",
-            f"{loop} can end after different numbers of iterations, and {left} leaves {semaphore} different at each",
+            f"{loop} can end after different numbers of iterations, and {place} leaves {semaphore} different at each",
             f"take from {semaphore} in every iteration as much as was added, or all of it before the loop ends",
             place,
-            storage=first.target.storage if isinstance(first, Transfer) else "",
             key=op,
             at=loop,
         )
         # Go on as if nothing were left, so that one fault is reported once.
-        final.transfers = [transfer for transfer in final.transfers if transfer.semaphore != element]
-        final.taken.pop(element, None)
         final.raised.pop(element, None)
-
-
-def _same_transfers(machine: Machine, node: Node, facts: Facts, state: State, final: State) -> None:
-    def resolved(guard: Facts) -> Facts | None:
-        """The guard as a set of conditions that the facts leave open; None if they exclude it."""
-        if machine.logic.excluded(guard, facts):
-            return None
-        return tuple(sorted(c for c in guard if not machine.logic.implied(c, facts)))
-
-    def summary(transfers: list[Transfer]) -> list[tuple[object, Transfer]]:
-        found: list[tuple[object, Transfer]] = []
-        for t in transfers:
-            if (guard := resolved(t.guard)) is not None:
-                source, target = (t.source.storage, t.source.base), (t.target.storage, t.target.base)
-                found.append(((t.op, source, target, t.semaphore, guard), t))
-        return found
-
-    both = {id(t) for t in state.transfers} & {id(t) for t in final.transfers}
-    here = summary([t for t in state.transfers if id(t) not in both])
-    there = summary([t for t in final.transfers if id(t) not in both])
-    keys_here, keys_there = [key for key, _ in here], [key for key, _ in there]
-    odd = [t for key, t in here if key not in keys_there] or [t for key, t in there if key not in keys_here]
-    if odd or len(here) != len(there):
-        transfer = (odd or [t for _, t in here])[0]
-        place = machine.place_of(transfer.op, transfer.counters)
-        machine.refuse(
-            "loop-edge",
-            f"{machine.place_of(node.index, machine.now())} can end after different numbers of iterations, and the "
-            f"transfer of {place} into {transfer.target.storage} is in flight after some of them only",
-            f"await {transfer.rows} rows of {machine.semaphore_text(transfer.semaphore)} before the loop ends",
-            place,
-            storage=transfer.target.storage,
-            key=transfer.op,
-            at=machine.place_of(node.index, machine.now()),
-        )
-        final.transfers = [t for t in final.transfers if t not in odd]
-        return
-    for entries_here, entries_there, what in (
-        (state.taken, final.taken, "rows"),
-        (state.raised, final.raised, "amount"),
-    ):
-        a, b = ({key: [(getattr(x, what), resolved(x.guard)) for x in xs if resolved(x.guard) is not None]
-                 for key, xs in entries.items() if xs} for entries in (entries_here, entries_there))  # fmt: skip
-        a, b = ({key: xs for key, xs in entries.items() if xs} for entries in (a, b))
-        different: list[Element] = sorted(key for key in {*a, *b} if a.get(key) != b.get(key))
-        if different:
-            entry = (entries_there.get(different[0]) or entries_here[different[0]])[-1]
-            place = machine.place_of(entry.op, entry.counters)
-            machine.refuse(
-                "loop-edge",
-                f"{machine.place_of(node.index, machine.now())} can end after different numbers of iterations, and "
-                f"{place} leaves {machine.semaphore_text(different[0])} at different counts",
-                "take as much from it as was added in every iteration",
-                place,
-                key=different[0][0],
-                at=machine.place_of(node.index, machine.now()),
-            )
 
 
 def _same_contents(machine: Machine, facts: Facts, a: Contents, b: Contents) -> bool:

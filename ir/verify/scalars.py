@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schedc.ir.program import Scalars
 from schedc.ir.verify.linear import Lin, Value, add, scale, sub
-from schedc.ir.verify.logic import Facts
+from schedc.ir.verify.logic import AbortError, Facts
 
 if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine
@@ -18,6 +18,8 @@ def read(machine: Machine, array: str, index: Value) -> Value:
     declared = machine.scalars[array]
     if not _in_array(machine, declared, index):
         return declared.low
+    if declared.role == "table":
+        return _constant(machine, declared, index)
     if type(index) is int:
         return _element(machine, declared, index)
     elements = range(declared.length)
@@ -27,6 +29,17 @@ def read(machine: Machine, array: str, index: Value) -> Value:
             _element(machine, declared, i)
     version = machine.state.versions.get(array, 0)
     return _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
+
+
+def _constant(machine: Machine, declared: Scalars, index: Value) -> Value:
+    if type(index) is int:
+        return declared.values[index]
+    assert isinstance(index, Lin)
+    atoms = machine.atoms
+    if any(atom in atoms.inductions for atom, _ in index.terms):
+        raise AbortError
+    low, high = atoms.interval(index)
+    return atoms.lookup(declared.name, declared.values, index, max(low, 0), min(high, declared.length - 1))
 
 
 def _element(machine: Machine, declared: Scalars, index: int) -> Value:
@@ -60,11 +73,21 @@ def _element(machine: Machine, declared: Scalars, index: int) -> Value:
 def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:
     if declared.low == declared.high:
         return declared.low
+    if declared.role == "local" or declared.name in machine.state.versions:
+        key = (machine.rank, *key)
     return Lin(0, ((machine.atoms.atom(key, declared.low, declared.high, label), 1),))
 
 
 def write(machine: Machine, array: str, index: Value, value: Value) -> None:
     declared = machine.scalars[array]
+    if declared.role == "table":
+        machine.refuse(
+            "table-written",
+            f"{machine.place()} sets an element of table {array}",
+            f"declare {array} as smem, local",
+            storage=array,
+        )
+        return
     logic, facts = machine.logic, machine.facts
     if not (logic.proves(add(value, -declared.low), facts) and logic.proves(sub(declared.high, value), facts)):
         low, high = machine.atoms.interval(value)

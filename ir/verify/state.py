@@ -44,6 +44,8 @@ class Transfer:
     """It exists only if all of these held."""
     skipped_by: int | None = None
     """The wait that completes it under a stricter guard, leaving this remainder."""
+    device: int | None = None
+    """The peer that started it, if it comes from one."""
 
     @property
     def rows(self) -> int:
@@ -142,7 +144,7 @@ class State:
             when, source, target, guard = counters(t.counters), access(t.source), access(t.target), facts(t.guard)
             if when is t.counters and source is t.source and target is t.target and guard is t.guard:
                 return t
-            return Transfer(t.op, when, source, target, t.semaphore, guard, t.skipped_by)
+            return Transfer(t.op, when, source, target, t.semaphore, guard, t.skipped_by, t.device)
 
         def count(x: Counted) -> Counted:
             when, guard = counters(x.counters), facts(x.guard)
@@ -193,7 +195,7 @@ def _all_alike(
 
 def _transfer_shape(t: Transfer) -> object:
     spaces = (t.source.storage, t.target.storage, t.source.space, t.target.space)
-    return (t.op, *spaces, t.rows, t.semaphore, t.skipped_by, len(t.counters), _kinds(t.guard))
+    return (t.op, *spaces, t.rows, t.semaphore, t.skipped_by, t.device, len(t.counters), _kinds(t.guard))
 
 
 def _taken_shape(x: Taken) -> object:

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """An operation: its line in the printed program, its text, and the loop counters when it ran."""
+    """An operation: its line, its text, the loop counters when it ran, and the device if there are several."""
 
     line: int
     text: str
     counters: tuple[tuple[str, int | str], ...] = ()
+    device: int | None = None
+    index: int = -1
+    """In the order of `program.walk`."""
 
     def __str__(self) -> str:
         at = "".join(f", {name}={value}" for name, value in self.counters)
-        return f"`{self.text}` (line {self.line}{at})"
+        on = "" if self.device is None else f", device {self.device}"
+        return f"`{self.text}` (line {self.line}{at}{on})"
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,16 @@ class Statistics:
     """Most rows in flight at once."""
     skipped_iterations: int = 0
     """Loop iterations proven by induction instead of being executed."""
+
+    def __add__(self, other: Statistics) -> Statistics:
+        """Of two devices, or of two worlds: what was done adds up, of the peaks the higher counts."""
+        return Statistics(
+            self.operations + other.operations,
+            self.transfers + other.transfers,
+            max(self.peak_transfers, other.peak_transfers),
+            max(self.peak_rows, other.peak_rows),
+            self.skipped_iterations + other.skipped_iterations,
+        )
 
 
 @dataclass(frozen=True)

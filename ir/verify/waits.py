@@ -101,31 +101,31 @@ def _remainders(machine: Machine, guard: Facts, facts: Facts) -> list[Facts]:
 def _refuse_unsatisfied(
     machine: Machine, element: Element, rows: int, left: int, facts: Facts, outstanding: list[Transfer]
 ) -> None:
-    semaphore = machine.semaphore_text(element)
+    semaphore = machine.source.semaphore_text(element)
     last = machine.last_start.get(element)
     extra = facts[len(machine.facts) :]
     if extra and last is not None:
-        other = machine.place_of(last[0], last[1])
+        other = machine.place_of_transfer(last)
         machine.refuse(
             "guard-mismatch",
             f"{machine.place()} waits for {rows} rows of {semaphore}, but when {machine.guard_text(extra)} only {left} "
-            f"are outstanding; {other} starts its transfer into {machine.target_of(other)} only when "
-            f"{machine.guard_text(last[2])}",
+            f"are outstanding; {other} starts its transfer into {machine.source.target_of(other)} only when "
+            f"{machine.guard_text(last.guard)}",
             "put the start and the wait under the same condition",
             other,
-            storage=machine.target_of(other),
+            storage=machine.source.target_of(other),
             key=element[0],
         )
         return
-    start = machine.place_of(last[0], last[1]) if last is not None else machine.any_start(element[0])
-    storage = machine.target_of(start)
+    start = machine.place_of_transfer(last) if last is not None else machine.source.any_start(element[0])
+    storage = machine.source.target_of(start)
     if last is not None:
         because = f"the last transfer on it was started by {start} into {storage}"
     elif start is not None:
         because = f"transfers on it are started by {start} into {storage}"
     else:
         because = "nothing starts a transfer on it"
-        if (neighbour := machine.neighbour()) is not None:
+        if (neighbour := machine.source.neighbour(machine.index())) is not None:
             start = neighbour
             because += f"; next to it is {neighbour}"
     machine.refuse(
@@ -145,8 +145,8 @@ def _refuse_unsatisfied(
 
 
 def _refuse_undecided(machine: Machine, element: Element, outstanding: list[Transfer]) -> None:
-    other = machine.place_of(outstanding[0].op, outstanding[0].counters)
-    semaphore = machine.semaphore_text(element)
+    other = machine.place_of_transfer(outstanding[0])
+    semaphore = machine.source.semaphore_text(element)
     machine.refuse(
         "guard-mismatch",
         f"{machine.place()} waits on {semaphore}, where {len(outstanding)} transfers are outstanding under conditions "
@@ -181,8 +181,8 @@ def _await_case(machine: Machine, element: Element, amount: int, facts: Facts, s
         if present is True or (isinstance(present, Condition) and entry.amount < 0):
             total += entry.amount
     if total < amount:
-        semaphore = machine.semaphore_text(element)
-        other = machine.any_start(element[0])
+        semaphore = machine.source.semaphore_text(element)
+        other = machine.source.any_start(element[0])
         extra = facts[len(machine.facts) :]
         when = f" when {machine.guard_text(extra)}" if extra else ""
         machine.refuse(
@@ -209,8 +209,8 @@ def _raise(machine: Machine, element: Element, amount: int, facts: Facts) -> Non
 def check_end(machine: Machine) -> None:
     """When the program ends every transfer was awaited and every semaphore is zero."""
     for transfer in machine.state.transfers:
-        place = machine.place_of(transfer.op, transfer.counters)
-        semaphore = machine.semaphore_text(transfer.semaphore)
+        place = machine.place_of_transfer(transfer)
+        semaphore = machine.source.semaphore_text(transfer.semaphore)
         taken = machine.state.taken.get(transfer.semaphore)
         other = machine.place_of(transfer.skipped_by, ()) if transfer.skipped_by is not None else None
         if other is not None:
@@ -239,7 +239,7 @@ def check_end(machine: Machine) -> None:
                 at=place,
             )
         else:
-            wait_place = machine.any_wait(transfer.semaphore[0])
+            wait_place = machine.source.any_wait(transfer.semaphore[0])
             machine.refuse(
                 "transfer-never-awaited",
                 f"{place} starts a transfer of {transfer.rows} rows into {transfer.target.storage} that is never "
@@ -253,9 +253,10 @@ def check_end(machine: Machine) -> None:
     for element, entries in machine.state.raised.items():
         for entry in entries:
             place = machine.place_of(entry.op, entry.counters)
+            semaphore = machine.source.semaphore_text(element)
             machine.refuse(
                 "semaphore-left",
-                f"{machine.semaphore_text(element)} holds {entry.amount} when the program ends, signalled by {place}",
+                f"{semaphore} holds {entry.amount} when the program ends, signalled by {place}",
                 f"await {entry.amount} more",
                 key=element[0],
                 at=place,

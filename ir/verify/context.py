@@ -1,0 +1,90 @@
+"""What the machines of all devices share: the program, what is known of its scalars, and the refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from schedc.ir.program import BLOCKS, Await, Barrier, Op, Program, RemoteStart, Signal, Start, Wait
+from schedc.ir.verify.linear import Atoms
+from schedc.ir.verify.logic import Condition, Logic
+from schedc.ir.verify.source import Source
+from schedc.ir.verify.verdict import Refusal
+
+_MOST_REFUSALS = 20
+
+
+class EnoughError(Exception):
+    """As many refusals as anyone will read."""
+
+
+class UndecidedError(Exception):
+    """Whether devices communicate depends on a condition: the proof splits into the two worlds."""
+
+    def __init__(self, condition: Condition, text: str) -> None:
+        self.condition, self.text = condition, text
+
+
+@dataclass
+class Context:
+    program: Program
+    source: Source
+    atoms: Atoms = field(default_factory=Atoms)
+    refusals: dict[Hashable, Refusal] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        program = self.program
+        self.logic = Logic(self.atoms)
+        self.devices = program.devices
+        self.buffers = {buffer.name: buffer for buffer in program.buffers}
+        self.arrays = {array.name: array for array in program.arrays}
+        self.scalars = {declared.name: declared for declared in program.scalars}
+        self.counts = {semaphore.name: semaphore.count for semaphore in program.semaphores}
+        self.shared = frozenset(_shared_semaphores(self.source.ops))
+        """Semaphores that other devices add to."""
+        self._communicating: dict[int, bool] = {}
+        read_outputs = {
+            op.source.storage
+            for op in self.source.ops
+            if isinstance(op, (Start, RemoteStart)) and op.source.storage in self.arrays
+            and self.arrays[op.source.storage].role == "output"
+        }  # fmt: skip
+        spaces = {b.name if b.address is None else f"pool {b.pool}" for b in program.buffers} | read_outputs
+        self.spaces = tuple(sorted(spaces))
+        """Spaces of which it is known what was written to them."""
+
+    def communicates(self, op: Op) -> bool:
+        """Whether the operation, or one within it, has to do with other devices."""
+        if self.devices == 1:
+            return False
+        if (known := self._communicating.get(id(op))) is None:
+            if isinstance(op, BLOCKS):
+                known = any(self.communicates(inner) for inner in op.body)
+            else:
+                known = isinstance(op, (RemoteStart, Barrier)) or (
+                    isinstance(op, (Start, Wait, Signal, Await)) and op.semaphore.name in self.shared
+                )
+            self._communicating[id(op)] = known
+        return known
+
+    def refuse(self, refusal: Refusal, key: Hashable) -> None:
+        """Record the first refusal of its kind and places. Raises EnoughError."""
+        identity = self.identity(refusal, key)
+        if identity not in self.refusals:
+            self.refusals[identity] = refusal
+            if len(self.refusals) >= _MOST_REFUSALS:
+                raise EnoughError
+
+    @staticmethod
+    def identity(refusal: Refusal, key: Hashable) -> Hashable:
+        place, other = refusal.place, refusal.other
+        return (refusal.rule, place and place.index, other and other.index, key)
+
+
+def context_of(program: Program, lines: tuple[int, ...] | None) -> Context:
+    return Context(program, Source(program, lines))
+
+
+def _shared_semaphores(ops: tuple[Op, ...]) -> set[str]:
+    names = {op.arrived.name for op in ops if isinstance(op, RemoteStart)}
+    return names | {op.semaphore.name for op in ops if isinstance(op, Signal) and op.peer is not None}

@@ -1,0 +1,123 @@
+"""How far the devices can get without each other: which arrivals a device may see after each of its events.
+
+A device waits, it never asks whether it would have to: so the order in which devices run changes
+nothing but time, and what can happen while one of them stands still is found by letting all others run
+as far as they get. A transfer of a peer that starts before device d executes its event number n, and not
+before its event n-1, may arrive any time after event n-1 of d; until d has waited for it, it may still
+be under way. That is exact: a timing that does it exists, since the others can be that fast.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from schedc.ir.verify.devices.events import Event, Post
+from schedc.ir.verify.state import Element
+
+Traces = Sequence[Sequence[Event]]
+"""The events of every device."""
+
+
+@dataclass
+class _Run:
+    """The devices of `free` run as far as they get, each time that `advance` is called."""
+
+    traces: Traces
+    free: Sequence[int]
+    position: list[int] = field(init=False)
+    """Per device, the events that it has executed."""
+    counts: dict[tuple[int, Element], int] = field(default_factory=lambda: defaultdict(int))
+    arrived: list[int] = field(init=False)
+    """Per device, the barriers that it has come to."""
+    passed: list[list[int]] = field(init=False)
+    """Per device and event, the barriers before it."""
+    posted: list[tuple[int, Event, Post]] = field(default_factory=list)
+    """(sender, event, post) since it was last emptied, to devices that are not free."""
+
+    def __post_init__(self) -> None:
+        self.position = [0] * len(self.traces)
+        self.arrived = [0] * len(self.traces)
+        self.passed = [
+            list(accumulate((event.kind == "barrier" for event in trace), initial=0)) for trace in self.traces
+        ]
+
+    def advance(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for device in self.free:
+                trace = self.traces[device]
+                while self.position[device] < len(trace) and self.execute(device, trace[self.position[device]]):
+                    moved = True
+
+    def execute(self, device: int, event: Event) -> bool:
+        """Execute the device's next event, or as much of it as it can; whether it is done."""
+        if event.kind == "post":
+            for post in event.posts:
+                self.counts[post.device, post.element] += post.amount
+                self.posted.append((device, event, post))
+        elif event.kind == "take":
+            if self.counts[device, event.element] < event.amount:
+                return False
+            self.counts[device, event.element] -= event.amount
+        else:
+            passed = self.passed[device][self.position[device]]
+            self.arrived[device] = passed + 1
+            if min(self.arrived) <= passed:
+                return False
+        self.position[device] += 1
+        return True
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A device that never gets past an event."""
+
+    device: int
+    event: Event
+    held: int
+    """What the semaphore holds."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    stuck: tuple[Stuck, ...]
+    left: Mapping[tuple[int, Element], int]
+    """What is left on semaphores when all are done."""
+
+
+def run_all(traces: Traces) -> Outcome:
+    """All devices run to their ends, or as far as they get."""
+    run = _Run(traces, range(len(traces)))
+    run.advance()
+    stuck = tuple(
+        Stuck(device, trace[at], run.counts[device, trace[at].element])
+        for device, (trace, at) in enumerate(zip(traces, run.position, strict=True))
+        if at < len(trace)
+    )
+    return Outcome(stuck, {key: count for key, count in run.counts.items() if count})
+
+
+def may_arrive(traces: Traces, device: int) -> dict[int, list[tuple[int, Event, Post]]]:
+    """By number of events that the device has executed: what peers may then send to it, and not earlier."""
+    others = [other for other in range(len(traces)) if other != device]
+    run = _Run(traces, others)
+    found: dict[int, list[tuple[int, Event, Post]]] = {}
+
+    def collect(events: int) -> None:
+        run.advance()
+        posts = [entry for entry in run.posted if entry[2].device == device and entry[0] != device]
+        if posts:
+            found[events] = posts
+        run.posted.clear()
+
+    collect(0)
+    for number, event in enumerate(traces[device], 1):
+        done = run.execute(device, event)
+        collect(number)
+        if not done and not run.execute(device, event):
+            break
+    return found

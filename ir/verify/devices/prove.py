@@ -1,0 +1,170 @@
+"""The proof of a program that runs on several devices.
+
+First the communication alone: which devices wait for what, in every world of conditions that decide it.
+That gives, for each device, after which of its own events a peer's transfer may begin to arrive. With
+that known, each device is proven by itself: an arrival is a transfer in flight from there to the wait
+that cannot do without it. Between devices nothing else is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from schedc.ir.verify.context import Context, EnoughError, UndecidedError
+from schedc.ir.verify.devices.events import Event
+from schedc.ir.verify.devices.frontier import Outcome, Stuck, may_arrive, run_all
+from schedc.ir.verify.devices.record import Recorder
+from schedc.ir.verify.devices.roles import Roles
+from schedc.ir.verify.logic import Condition, Facts
+from schedc.ir.verify.machine import Machine
+from schedc.ir.verify.state import Transfer
+from schedc.ir.verify.verdict import Place, Refusal, Statistics
+
+_MOST_WORLDS = 256
+
+
+def verify_devices(context: Context) -> Statistics:
+    total = Statistics()
+    try:
+        roles = Roles(context.program)
+        for world, traces in _worlds(context):
+            total += _verify_world(context, roles, world, traces)
+    except EnoughError:
+        pass
+    return total
+
+
+def _worlds(context: Context) -> Iterator[tuple[Facts, list[list[Event]]]]:
+    """Every world, as facts that decide all conditions of communication, with the events of every device in it."""
+    open_worlds: list[Facts] = [()]
+    worlds = 0
+    while open_worlds:
+        world = open_worlds.pop()
+        try:
+            traces = [_record(context, rank, world) for rank in range(context.devices)]
+        except UndecidedError as undecided:
+            worlds += 1
+            if worlds > _MOST_WORLDS:
+                context.refuse(
+                    Refusal(
+                        "undecided-communication",
+                        f"what devices send each other depends on scalars in more than {_MOST_WORLDS} ways, "
+                        f"such as by `{undecided.text}`",
+                        "communicate under fewer conditions, or in loops whose trip counts have a smaller range",
+                    ),
+                    None,
+                )
+                return
+            for condition in (context.logic.negation(undecided.condition), undecided.condition):
+                if isinstance(condition, Condition):
+                    open_worlds.append((*world, condition))
+            continue
+        yield world, traces
+
+
+def _record(context: Context, rank: int, world: Facts) -> list[Event]:
+    recorder = Recorder(context, rank, world)
+    recorder.execute()
+    return recorder.events
+
+
+def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence[Sequence[Event]]) -> Statistics:
+    outcome = run_all(traces)
+    _refuse_stuck(context, traces, outcome)
+    if outcome.stuck:
+        return Statistics()
+    _refuse_left(context, outcome)
+    total = Statistics()
+    proven: set[Hashable] = set()
+    for rank in range(context.devices):
+        posts = may_arrive(traces, rank)
+        for sender, event, _ in posts.get(0, ()):
+            _refuse_not_started(context, rank, sender, event)
+        arrivals: dict[int, list[Transfer]] = {
+            events: [post.arrival for _, _, post in entries if post.arrival is not None]
+            for events, entries in posts.items()
+        }
+        role = roles.role(rank, arrivals)
+        if role not in proven:
+            proven.add(role)
+            total += Machine(context, rank, world, arrivals).verify()
+    return total
+
+
+def _place(context: Context, event: Event, device: int) -> Place:
+    text = context.atoms.text
+    counters = tuple((name, value if type(value) is int else text(value)) for name, value in event.counters)
+    return context.source.place(event.op, counters, device)
+
+
+def _refuse_stuck(context: Context, traces: Sequence[Sequence[Event]], outcome: Outcome) -> None:
+    for stuck in outcome.stuck:
+        other = next((s for s in outcome.stuck if s.device != stuck.device), None)
+        if stuck.event.kind == "barrier":
+            _refuse_barrier(context, traces, stuck, outcome.stuck)
+        else:
+            _refuse_take(context, stuck, other)
+
+
+def _refuse_barrier(
+    context: Context, traces: Sequence[Sequence[Event]], stuck: Stuck, all_stuck: Sequence[Stuck]
+) -> None:
+    place = _place(context, stuck.event, stuck.device)
+    elsewhere = next((s for s in all_stuck if s.event.kind != "barrier"), None)
+    if elsewhere is not None:
+        other = _place(context, elsewhere.event, elsewhere.device)
+        what = f"{place} waits for device {elsewhere.device}, which hangs at {other}"
+        repair = f"see to it that device {elsewhere.device} gets past line {other.line}"
+    else:
+        counts = [sum(event.kind == "barrier" for event in trace) for trace in traces]
+        least = counts.index(min(counts))
+        other = context.source.place(stuck.event.op, (), least)
+        what = f"{place} waits for device {least}, which comes to {counts[least]} barriers only: it hangs"
+        repair = f"let every device execute {max(counts)} barriers"
+    context.refuse(Refusal("deadlock", what, repair, place, other), None)
+
+
+def _refuse_take(context: Context, stuck: Stuck, other_stuck: Stuck | None) -> None:
+    event = stuck.event
+    place = _place(context, event, stuck.device)
+    semaphore = context.source.semaphore_text(event.element)
+    other = context.source.any_start(event.element[0])
+    what = f"{place} waits for {event.amount} of {semaphore}, which gets to {stuck.held} and no further: it hangs"
+    if other_stuck is not None:
+        other = _place(context, other_stuck.event, other_stuck.device)
+        what += f"; device {other_stuck.device} hangs at {other}"
+    elif other is not None:
+        what += f"; it is added to by {other}"
+    repair = f"let a device add {event.amount - stuck.held} to {semaphore} of device {stuck.device}, or remove the wait"
+    context.refuse(Refusal("deadlock", what, repair, place, other), event.element[0])
+
+
+def _refuse_left(context: Context, outcome: Outcome) -> None:
+    kinds = {semaphore.name: semaphore.kind for semaphore in context.program.semaphores}
+    for (device, element), count in sorted(outcome.left.items()):
+        if kinds[element[0]] != "regular":
+            continue
+        signal = context.source.any_start(element[0])
+        semaphore = context.source.semaphore_text(element)
+        context.refuse(
+            Refusal(
+                "semaphore-left",
+                f"{semaphore} of device {device} holds {count} when the program ends, signalled by {signal}",
+                f"await {count} more on device {device}",
+                signal,
+            ),
+            element[0],
+        )
+
+
+def _refuse_not_started(context: Context, rank: int, sender: int, event: Event) -> None:
+    place = _place(context, event, sender)
+    context.refuse(
+        Refusal(
+            "peer-not-started",
+            f"{place} may reach device {rank} before the kernel has begun there",
+            f"put a barrier before line {place.line}",
+            place,
+        ),
+        None,
+    )

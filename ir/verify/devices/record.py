@@ -1,0 +1,53 @@
+"""The communication of one device: its program executed for control flow and scalars alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schedc.ir.verify.context import Context
+from schedc.ir.verify.devices.events import Event, Post
+from schedc.ir.verify.logic import Facts
+from schedc.ir.verify.machine import Machine, elsewhere
+from schedc.ir.verify.state import Access, Element, Transfer
+
+
+class Recorder(Machine):
+    """Raises UndecidedError where the world does not decide whether something is communicated."""
+
+    def __init__(self, context: Context, rank: int, world: Facts) -> None:
+        super().__init__(context, rank, world)
+        self.events: list[Event] = []
+
+    def start(self, index: int, source: Access, target: Access, element: Element) -> None:
+        if element[0] in self.context.shared:
+            self._record("post", posts=(Post(self.rank, element, source.rows),))
+
+    def remote_start(
+        self, index: int, source: Access, target: Access, peer: int, sent: Element, arrived: Element
+    ) -> None:
+        arrival = Transfer(index, self.now(), elsewhere(target), target, arrived, (), device=self.rank)
+        posts = [Post(peer, arrived, source.rows, arrival)]
+        if sent[0] in self.context.shared:
+            posts.append(Post(self.rank, sent, source.rows))
+        self._record("post", posts=tuple(posts))
+
+    def wait(self, element: Element, rows: int) -> None:
+        self.take(element, rows)
+
+    def signal(self, element: Element, amount: int, peer: int | None) -> None:
+        if element[0] in self.context.shared:
+            self._record("post", posts=(Post(self.rank if peer is None else peer, element, amount),))
+
+    def take(self, element: Element, amount: int) -> None:
+        if element[0] in self.context.shared:
+            self._record("take", element=element, amount=amount)
+
+    def barrier(self) -> None:
+        if self.context.devices > 1:
+            self._record("barrier")
+
+    def compute(self, index: int, accesses: Sequence[tuple[str, Access]]) -> None:
+        """No result of a computation decides what is communicated."""
+
+    def _record(self, kind, posts: tuple[Post, ...] = (), element: Element = ("", 0), amount: int = 0) -> None:
+        self.events.append(Event(kind, self.index(), self.now(), posts, element, amount))
