@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
+from schedc.ir.expr import Compare, Const, Expr
 from schedc.ir.program import (
     Array,
     Attribute,
@@ -32,6 +34,7 @@ from schedc.ir.program import (
     When,
     table,
 )
+from schedc.ir.text_expr import read_compare, read_expr, read_index
 from schedc.ir.text_lex import Cursor
 from schedc.ir.text_print import PROGRAM_NAME
 
@@ -40,27 +43,47 @@ _OPERATIONS = (
     *("start", "remote.start", "wait", "signal", "await", "barrier"),
     *("compute", "set", "loop", "when", "switch", "phase"),
 )
-_COMPARISONS = ("<=", ">=", "==", "!=", "<", ">")
 _ROLES = ("weight", "input", "state", "output")
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a program stands in its text: (line, column), both from 1."""
+
+    operations: tuple[tuple[int, int], ...]
+    """Of every operation, in the order of `program.walk`."""
+    declarations: Mapping[str, tuple[int, int]]
+    """Of what has a name; of the last, if several things have it."""
 
 
 def parse_program(text: str) -> Program:
     """The program that `text` describes; `#` starts a comment. Raises `IrSyntaxError`."""
+    return parse_located(text)[0]
+
+
+def parse_located(text: str) -> tuple[Program, Places]:
+    """The program, and where in `text` its parts are. Raises `IrSyntaxError`."""
     cursor = Cursor(text)
     cursor.word("program")
     name = cursor.name("the program's name", PROGRAM_NAME)
     cursor.symbol("{")
     declared: dict[str, list[Any]] = {keyword: [] for keyword in _DECLARATIONS}
-    while (keyword := _keyword(cursor, _DECLARATIONS)) is not None:
+    places: dict[str, int] = {}
+    start = cursor.offset
+    while (keyword := cursor.try_words(_DECLARATIONS)) is not None:
         kind = "smem" if keyword == "table" else keyword
         if kind == "devices" and declared["devices"]:
-            cursor.fail("a declaration other than a second `devices`")
-        declared[kind].append(_declaration(cursor, keyword))
+            cursor.fail_at(start, "no second `devices`")
+        made = _declaration(cursor, keyword)
+        declared[kind].append(made)
+        if kind not in ("devices", "attribute"):
+            places[made.name] = start
         cursor.end_line()
+        start = cursor.offset
     body = _ops(cursor, "a declaration, an operation or `}`" if not any(declared.values()) else None)
     if not cursor.at_end():
-        cursor.fail("the end of the text")
-    return Program(
+        cursor.fail_at(cursor.offset, "the end of the text")
+    program = Program(
         name,
         pools=tuple(declared["pool"]),
         buffers=tuple(declared["buffer"]),
@@ -71,18 +94,8 @@ def parse_program(text: str) -> Program:
         devices=declared["devices"][0] if declared["devices"] else 1,
         attributes=tuple(declared["attribute"]),
     )
-
-
-def parse_expr(text: str) -> Expr:
-    cursor = Cursor(text)
-    expr = _expr(cursor)
-    if not cursor.at_end():
-        cursor.fail("an operator or the end of the text")
-    return expr
-
-
-def _keyword(cursor: Cursor, keywords: tuple[str, ...]) -> str | None:
-    return next((keyword for keyword in keywords if cursor.try_word(keyword)), None)
+    located = {declared_name: cursor.position(offset) for declared_name, offset in places.items()}
+    return program, Places(tuple(map(cursor.position, cursor.operations)), located)
 
 
 def _declaration(cursor: Cursor, keyword: str) -> Any:
@@ -94,13 +107,9 @@ def _declaration(cursor: Cursor, keyword: str) -> Any:
             cursor.symbol("=")
             return name, _attribute(cursor)
         case "pool":
-            return Pool(name, _field(cursor, "rows"))
+            return Pool(name) if cursor.at_line_end() else Pool(name, _field(cursor, "rows"))
         case "buffer":
-            cursor.word("in")
-            pool = cursor.name("the name of a pool")
-            rows, slots, align = (_field(cursor, field) for field in ("rows", "slots", "align"))
-            address = cursor.integer() if cursor.try_word("at") else None
-            return Buffer(name, pool, rows, slots, address, align)
+            return _buffer(cursor, name)
         case "hbm":
             return Array(name, _field(cursor, "rows"), cast(Any, cursor.word(*_ROLES)))
         case "smem":
@@ -114,7 +123,26 @@ def _declaration(cursor: Cursor, keyword: str) -> Any:
             cursor.symbol("=")
             return table(name, _values(cursor))
         case _:
-            return Semaphore(name, _length(cursor), cast(Any, cursor.word("dma", "regular")))
+            count = _length(cursor) if cursor.peek("[") else 1
+            return Semaphore(name, count, cast(Any, cursor.word("dma", "regular")))
+
+
+def _buffer(cursor: Cursor, name: str) -> Buffer:
+    """Slots, alignment and address may be left out, but come in this order."""
+    cursor.word("in")
+    buffer = Buffer(name, cursor.name("the name of a pool"), _field(cursor, "rows"))
+    left = ["slots", "align", "at"]
+    while not cursor.at_line_end():
+        choices = ", ".join(f"`{word}`" for word in left)
+        word = cursor.try_words(left)
+        if word is None:
+            cursor.fail(f"{choices}{' or ' if left else ''}the end of the line")
+        left = left[left.index(word) + 1 :]
+        if word != "at":
+            cursor.symbol("=")
+        value = cursor.integer("the first row of the buffer" if word == "at" else "an integer")
+        buffer = replace(buffer, **{"address" if word == "at" else word: value})
+    return buffer
 
 
 def _values(cursor: Cursor) -> tuple[int, ...]:
@@ -141,9 +169,13 @@ def _ops(cursor: Cursor, expected: str | None = None) -> tuple[Op, ...]:
     """The operations up to the `}` that closes the block."""
     ops: list[Op] = []
     while not cursor.try_symbol("}"):
-        keyword = _keyword(cursor, _OPERATIONS)
+        start = cursor.offset
+        keyword = cursor.try_words(_OPERATIONS)
         if keyword is None:
-            cursor.fail(expected or "an operation or `}`")
+            late = cursor.try_words(_DECLARATIONS) is not None
+            also = " (declarations stand before all operations)" if late else ""
+            cursor.fail_at(start, expected or f"an operation or `}}`{also}")
+        cursor.operations.append(start)
         ops.append(_op(cursor, keyword))
         cursor.end_line()
     return tuple(ops)
@@ -151,15 +183,18 @@ def _ops(cursor: Cursor, expected: str | None = None) -> tuple[Op, ...]:
 
 def _block(cursor: Cursor) -> tuple[Op, ...]:
     cursor.symbol("{")
-    return _ops(cursor)
+    with cursor.nested("blocks"):
+        return _ops(cursor)
 
 
 def _cases(cursor: Cursor) -> tuple[Case, ...]:
     cursor.symbol("{")
     cases: list[Case] = []
     while not cursor.try_symbol("}"):
+        start = cursor.offset
         if not cursor.try_word("case"):
-            cursor.fail("`case` or `}`")
+            cursor.fail_at(start, "`case` or `}`")
+        cursor.operations.append(start)
         cases.append(Case(cursor.integer("the value of the case"), _block(cursor)))
         cursor.end_line()
     return tuple(cases)
@@ -180,7 +215,7 @@ def _op(cursor: Cursor, keyword: str) -> Op:
             cursor.symbol("->")
             target = _region(cursor)
             cursor.word("on")
-            peer = _expr(cursor)
+            peer = read_expr(cursor)
             cursor.word("sent")
             sent = _semaphore(cursor)
             cursor.word("signals")
@@ -189,26 +224,26 @@ def _op(cursor: Cursor, keyword: str) -> Op:
             return Barrier()
         case "signal":
             semaphore, amount = _semaphore(cursor), _field(cursor, "amount")
-            return Signal(semaphore, amount, _expr(cursor) if cursor.try_word("on") else None)
+            return Signal(semaphore, amount, read_expr(cursor) if cursor.try_word("on") else None)
         case "await":
             return Await(_semaphore(cursor), _field(cursor, "amount"))
         case "compute":
             return _compute(cursor)
         case "set":
             array = cursor.name("the name of a scalar array")
-            index = _index(cursor)
+            index = read_index(cursor)
             cursor.symbol("=")
-            return SetScalar(array, index, _expr(cursor))
+            return SetScalar(array, index, read_expr(cursor))
         case "loop":
             counter = cursor.name("the name of a counter")
             cursor.symbol("<")
-            trips = _expr(cursor)
+            trips = read_expr(cursor)
             unroll = cursor.try_word("unroll")
             return Loop(counter, trips, _block(cursor), unroll)
         case "when":
             return When(_conditions(cursor), _block(cursor))
         case "switch":
-            return Switch(_expr(cursor), _cases(cursor))
+            return Switch(read_expr(cursor), _cases(cursor))
         case _:
             return Phase(cursor.name("the name of the phase"), _block(cursor))
 
@@ -243,7 +278,7 @@ def _operand(cursor: Cursor) -> Operand:
 def _named_expr(cursor: Cursor) -> tuple[str, Expr]:
     name = cursor.name("the name of a scalar")
     cursor.symbol("=")
-    return name, _expr(cursor)
+    return name, read_expr(cursor)
 
 
 def _named_attribute(cursor: Cursor) -> tuple[str, Attribute]:
@@ -265,10 +300,10 @@ def _region(cursor: Cursor) -> Region:
     storage = cursor.name("the name of a buffer or an HBM array")
     slot: Expr = Const(0)
     if cursor.try_symbol("<"):
-        slot = _expr(cursor)
+        slot = read_expr(cursor)
         cursor.symbol(">")
     cursor.symbol("[")
-    offset = _expr(cursor)
+    offset = read_expr(cursor)
     cursor.symbol("+:")
     rows = cursor.integer("a number of rows")
     cursor.symbol("]")
@@ -277,14 +312,7 @@ def _region(cursor: Cursor) -> Region:
 
 def _semaphore(cursor: Cursor) -> SemaphoreRef:
     name = cursor.name("the name of a semaphore")
-    return SemaphoreRef(name, _index(cursor) if cursor.peek("[") else Const(0))
-
-
-def _index(cursor: Cursor) -> Expr:
-    cursor.symbol("[")
-    index = _expr(cursor)
-    cursor.symbol("]")
-    return index
+    return SemaphoreRef(name, read_index(cursor) if cursor.peek("[") else Const(0))
 
 
 def _conditions(cursor: Cursor) -> tuple[Compare, ...]:
@@ -292,60 +320,7 @@ def _conditions(cursor: Cursor) -> tuple[Compare, ...]:
         if cursor.peek("{"):
             return ()
         cursor.fail("`{`")
-    conditions = [_compare(cursor)]
+    conditions = [read_compare(cursor)]
     while cursor.try_word("and"):
-        conditions.append(_compare(cursor))
+        conditions.append(read_compare(cursor))
     return tuple(conditions)
-
-
-def _compare(cursor: Cursor) -> Compare:
-    left = _expr(cursor)
-    op = next((op for op in _COMPARISONS if cursor.try_symbol(op)), None)
-    if op is None:
-        cursor.fail("a comparison")
-    return Compare(cast(Any, op), left, _expr(cursor))
-
-
-def _expr(cursor: Cursor) -> Expr:
-    left = _sum(cursor)
-    while cursor.try_symbol("^"):
-        left = Binary("^", left, _sum(cursor))
-    return left
-
-
-def _sum(cursor: Cursor) -> Expr:
-    left = _term(cursor)
-    while not cursor.peek("+:") and not cursor.peek("->"):
-        op = next((op for op in "+-" if cursor.try_symbol(op)), None)
-        if op is None:
-            break
-        left = Binary(cast(Any, op), left, _term(cursor))
-    return left
-
-
-def _term(cursor: Cursor) -> Expr:
-    left = _atom(cursor)
-    while (op := next((op for op in ("*", "//", "%") if cursor.try_symbol(op)), None)) is not None:
-        left = Binary(cast(Any, op), left, _atom(cursor))
-    return left
-
-
-def _atom(cursor: Cursor) -> Expr:
-    if cursor.try_symbol("("):
-        expr = _expr(cursor)
-        cursor.symbol(")")
-        return expr
-    if (value := cursor.try_integer()) is not None:
-        return Const(value)
-    quoted = cursor.try_string()
-    name = quoted if quoted is not None else cursor.try_name()
-    if name is None:
-        cursor.fail("an expression")
-    if quoted is None and name in ("min", "max") and cursor.peek("("):
-        first, *rest = _listed(cursor, "(", ")", _expr) or cursor.fail("an expression")
-        for term in rest:
-            first = Binary(cast(Any, name), first, term)
-        return first
-    if quoted is None and name == "rank" and not cursor.peek("["):
-        return Rank()
-    return Element(name, _index(cursor)) if cursor.peek("[") else Counter(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,8 @@ from random_programs import exprs, programs
 from schedc.ir import text_print
 from schedc.ir.errors import IrSyntaxError
 from schedc.ir.program import Loop, When, walk
-from schedc.ir.text_parse import parse_expr, parse_program
+from schedc.ir.text_expr import parse_expr
+from schedc.ir.text_parse import parse_located, parse_program
 from schedc.ir.text_print import operation_lines, print_expr, print_op, print_program
 
 DOUBLE = inspect.cleandoc((text_print.__doc__ or "").split("\n\n")[1]) + "\n"
@@ -86,10 +88,13 @@ def test_comments_blank_lines_and_broken_operand_lists_are_read():
             "program p {\n  compute k(a: reed x[0 +: 1])\n}",
             "line 2, column 16: expected `read` or `write` or `update`, found `reed`",
         ),
-        ("program p {\n  compute k(a: read x[0 +: 1]\n}", "line 3, column 1: expected `,` or `)`, found `}`"),
+        (
+            "program p {\n  compute k(a: read x[0 +: 1]\n}",
+            "line 2, column 30: expected `,` or `)`, found the end of the line",
+        ),
         (
             "program p {\n  loop l < 3 {\n    pool a rows=1\n  }\n}",
-            "line 3, column 5: expected an operation or `}`, found `pool`",
+            "line 3, column 5: expected an operation or `}` (declarations stand before all operations), found `pool`",
         ),
     ],
 )
@@ -97,3 +102,47 @@ def test_a_syntax_error_names_the_line_the_column_and_what_was_expected(text, me
     with pytest.raises(IrSyntaxError) as error:
         parse_program(text)
     assert str(error.value) == message
+
+
+def test_what_an_allocator_or_a_default_decides_may_be_left_out():
+    text = (
+        "program p {\n pool work\n buffer a in work rows=8\n buffer b in work rows=8 slots=2 at 8\n semaphore s dma\n}"
+    )
+    assert print_program(parse_program(text)).splitlines()[1:-1] == [
+        "  pool work rows=0",
+        "  buffer a in work rows=8 slots=1 align=8",
+        "  buffer b in work rows=8 slots=2 align=8 at 8",
+        "  semaphore s[1] dma",
+    ]
+
+
+def test_every_operation_and_declaration_has_its_place_in_the_text():
+    text = """# a comment
+program p {
+  pool work
+  buffer a in work rows=8
+      semaphore s dma
+  loop l < 2 { switch l { case 0 { barrier }
+      case 1 {
+      } } }
+\twait s
+    rows=8
+}"""
+    program, places = parse_located(text)
+    assert [type(op).__name__ for op in walk(program.body)] == ["Loop", "Switch", "Case", "Barrier", "Case", "Wait"]
+    assert places.operations == ((6, 3), (6, 16), (6, 27), (6, 36), (7, 7), (9, 2))
+    assert places.declarations == {"work": (3, 3), "a": (4, 3), "s": (5, 7)}
+
+
+def test_the_places_of_a_printed_program_are_the_lines_that_the_printer_says():
+    program, places = parse_located(DOUBLE)
+    assert tuple(line for line, _ in places.operations) == operation_lines(program)
+
+
+def test_twenty_thousand_lines_are_read_in_seconds():
+    body = "".join(line + "\n" for line in DOUBLE.splitlines()[5:-1])
+    text = "program long {\n" + body * 2000 + "}\n"
+    assert text.count("\n") > 20_000 - 2000 * 2
+    began = process_time()
+    parse_program(text)
+    assert process_time() - began < 10
