@@ -222,17 +222,18 @@ class Compiler:
         """A loop in which devices communicate: every world knows how often it runs."""
         machine = self._machine
         k = 0
-        while self._holds(machine.logic.compare(">", trips, k), node):
+        while self._holds(machine.logic.compare(">", trips, k), node, f"{node.counter} runs to {k}"):
             machine.counters[node.counter] = k
             machine.run(node.body)
             k += 1
         machine.counters.pop(node.counter, None)
 
-    def _holds(self, condition: Condition | bool, node: Node) -> bool:
+    def _holds(self, condition: Condition | bool, node: Node, text: str = "") -> bool:
         machine = self._machine
         if isinstance(condition, Condition):
             decided = machine.logic.decide(condition, machine.facts)
             if decided is None:
+                machine.context.conditions.setdefault(condition, text)
                 raise UndecidedError(condition, machine.place_of(node.index, machine.now()).text)
             return decided
         return condition
@@ -270,12 +271,13 @@ class Compiler:
             for number, inner in cases.items():
                 condition = machine.logic.compare("==", value, number)
                 if isinstance(condition, Condition):
+                    text = f"{machine.atoms.text(value)} == {number}"
                     decided = machine.logic.decide(condition, outside)
                     if node.communicates:
-                        decided = self._holds(condition, node)
+                        decided = self._holds(condition, node, text)
                     if decided is None:
                         machine.facts = (*outside, condition)
-                        machine.conditions.setdefault(condition, f"{machine.atoms.text(value)} == {number}")
+                        machine.context.conditions.setdefault(condition, text)
                     condition = decided is not False
                 if condition:
                     machine.run([inner])

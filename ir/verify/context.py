@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from schedc.ir.program import BLOCKS, Await, Barrier, Op, Program, RemoteStart, Signal, Start, Wait
 from schedc.ir.verify.linear import Atoms
-from schedc.ir.verify.logic import Condition, Logic
+from schedc.ir.verify.logic import Condition, Facts, Logic
 from schedc.ir.verify.source import Source
 from schedc.ir.verify.verdict import Refusal
 
@@ -31,6 +31,8 @@ class Context:
     source: Source
     atoms: Atoms = field(default_factory=Atoms)
     refusals: dict[Hashable, Refusal] = field(default_factory=dict)
+    conditions: dict[Condition, str] = field(default_factory=dict)
+    """The text of conditions that were left open."""
 
     def __post_init__(self) -> None:
         program = self.program
@@ -66,6 +68,17 @@ class Context:
                 )
             self._communicating[id(op)] = known
         return known
+
+    def guard_text(self, guard: Facts) -> str:
+        return " and ".join(self._condition_text(condition) for condition in guard) or "always"
+
+    def _condition_text(self, condition: Condition) -> str:
+        if condition in self.conditions:
+            return self.conditions[condition]
+        negated = self.logic.negation(condition)
+        if isinstance(negated, Condition) and negated in self.conditions:
+            return f"not ({self.conditions[negated]})"
+        return f"{self.atoms.text(condition.value)} {condition.kind} 0"
 
     def refuse(self, refusal: Refusal, key: Hashable) -> None:
         """Record the first refusal of its kind and places. Raises EnoughError."""

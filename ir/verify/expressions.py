@@ -108,8 +108,8 @@ def compile_compare(machine: Machine, compare: Compare) -> Callable[[], bool | C
             return condition
         decided = logic.decide(condition, machine.facts)
         if decided is None:
-            if condition not in machine.conditions:
-                machine.conditions[condition] = print_compare(compare)
+            if condition not in machine.context.conditions:
+                machine.context.conditions[condition] = print_compare(compare)
             return condition
         return decided
 

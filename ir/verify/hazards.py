@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schedc.ir.verify.contents import Layer
 from schedc.ir.verify.linear import sub
-from schedc.ir.verify.regions import rows_text
+from schedc.ir.verify.regions import range_text, rows_text
 from schedc.ir.verify.state import Access, Transfer
 
 if TYPE_CHECKING:
@@ -150,8 +150,7 @@ def _check_contents(machine: Machine, access: Access) -> None:
     fault = contents.fault(access.lowest, access.highest, access.storage, machine.facts, machine.logic)
     if fault is None:
         return
-    low, high = fault.row - access.first, fault.end - access.first - 1
-    rows = f"rows {low}..{high} of {access.storage}"
+    rows = range_text(access.storage, fault.row - access.first, fault.end - access.first)
     reads = f"{machine.place()} reads {rows}" if not dynamic else f"{machine.place()} may read {rows}"
     if fault.by is not None:
         other = machine.place_of(fault.by.op, ())
@@ -167,7 +166,7 @@ def _check_contents(machine: Machine, access: Access) -> None:
         other = machine.place_of(fault.guarded.op, ())
         machine.refuse(
             "guard-mismatch",
-            f"{reads}, which {other} writes only when {machine.guard_text(fault.guarded.guard)}",
+            f"{reads}, which {other} writes only when {machine.context.guard_text(fault.guarded.guard)}",
             f"read under the same condition, or initialise {access.storage} before",
             other,
             storage=access.storage,

@@ -32,8 +32,6 @@ class Machine:
         self.buffers, self.arrays, self.scalars = context.buffers, context.arrays, context.scalars
         self.counters: dict[str, Value] = {}
         self.facts: Facts = world
-        self.conditions: dict[Condition, str] = {}
-        """The text of conditions that were left open."""
         self.overlaps: dict[tuple[Value, int, int, Facts, Facts], bool] = {}
         """Of two accesses at a distance, with their rows, the facts and a guard: whether they may share a row."""
         self.resolved: dict[Hashable, Access] = {}
@@ -197,17 +195,6 @@ class Machine:
 
     def place_of_transfer(self, transfer: Transfer) -> Place:
         return self.place_of(transfer.op, transfer.counters, transfer.device)
-
-    def guard_text(self, guard: Facts) -> str:
-        return " and ".join(self._condition_text(condition) for condition in guard) or "always"
-
-    def _condition_text(self, condition: Condition) -> str:
-        if condition in self.conditions:
-            return self.conditions[condition]
-        negated = self.logic.negation(condition)
-        if isinstance(negated, Condition) and negated in self.conditions:
-            return f"not ({self.conditions[negated]})"
-        return f"{self.atoms.text(condition.value)} {condition.kind} 0"
 
     def is_ahead(self, transfer: Transfer) -> bool:
         """Whether a peer started it in a later iteration than the one that this device is in."""

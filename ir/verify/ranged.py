@@ -43,7 +43,7 @@ def run(machine: Machine, node: Node, trips: Lin) -> None:
         more = machine.logic.compare(">", trips, k)
         if isinstance(more, Condition):
             machine.facts = _extend(outside, (more,))
-            machine.conditions.setdefault(more, f"there is an iteration {node.counter}={machine.atoms.text(k)}")
+            machine.context.conditions.setdefault(more, f"there is an iteration {node.counter}={machine.atoms.text(k)}")
         machine.counters[node.counter] = k
         try:
             machine.run(node.body)
@@ -105,12 +105,10 @@ def _resolved(machine: Machine, guard: Facts, facts: Facts) -> Facts | None:
 def _join_transfers(machine: Machine, node: Node, exits: Exits) -> None:
     """The same transfers are in flight at every exit: the same rows, semaphore and guard, started by whatever op."""
     final = exits[-1][1]
-    same = [id(transfer) for transfer in final.transfers]
-    if all([id(transfer) for transfer in state.transfers] == same for _, state in exits):
-        return
+    untouched = set.intersection(*({id(transfer) for transfer in state.transfers} for _, state in exits))
 
     def in_flight(facts: Facts, state: State) -> list[Transfer]:
-        guards = [(t, _resolved(machine, t.guard, facts)) for t in state.transfers]
+        guards = [(t, _resolved(machine, t.guard, facts)) for t in state.transfers if id(t) not in untouched]
         return [replace(t, guard=guard, skipped_by=None) for t, guard in guards if guard is not None]
 
     last = in_flight(*exits[-1])
@@ -126,7 +124,7 @@ def _join_transfers(machine: Machine, node: Node, exits: Exits) -> None:
             final.transfers = [t for t in final.transfers if t.semaphore != odd.semaphore]
             final.taken.pop(odd.semaphore, None)
             return
-    final.transfers = last
+    final.transfers = [t for t in final.transfers if id(t) in untouched] + last
 
 
 def _identity(machine: Machine, t: Transfer) -> tuple[object, ...]:

@@ -110,6 +110,11 @@ def rows_text(machine: Machine, access: Access) -> str:
     """`rows 8..15 (bytes 4096..8191) of tile`, counted from the storage's first row."""
     start = sub(access.base, access.first)
     if type(start) is not int:
-        return f"{access.rows} rows from {machine.atoms.text(start)} of {access.storage}"
-    last = start + access.rows - 1
-    return f"rows {start}..{last} (bytes {start * ROW_BYTES}..{(last + 1) * ROW_BYTES - 1}) of {access.storage}"
+        size = access.rows * ROW_BYTES
+        return f"{access.rows} rows ({size} bytes) from row {machine.atoms.text(start)} of {access.storage}"
+    return range_text(access.storage, start, start + access.rows)
+
+
+def range_text(storage: str, low: int, high: int) -> str:
+    """Rows low..high-1 of a storage, with their bytes."""
+    return f"rows {low}..{high - 1} (bytes {low * ROW_BYTES}..{high * ROW_BYTES - 1}) of {storage}"

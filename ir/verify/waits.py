@@ -105,12 +105,12 @@ def _refuse_unsatisfied(
     last = machine.last_start.get(element)
     extra = facts[len(machine.facts) :]
     if extra and last is not None:
-        other = machine.place_of_transfer(last)
+        other, when = machine.place_of_transfer(last), machine.context.guard_text(extra)
         machine.refuse(
             "guard-mismatch",
-            f"{machine.place()} waits for {rows} rows of {semaphore}, but when {machine.guard_text(extra)} only {left} "
+            f"{machine.place()} waits for {rows} rows of {semaphore}, but when {when} only {left} "
             f"are outstanding; {other} starts its transfer into {machine.source.target_of(other)} only when "
-            f"{machine.guard_text(last.guard)}",
+            f"{machine.context.guard_text(last.guard)}",
             "put the start and the wait under the same condition",
             other,
             storage=machine.source.target_of(other),
@@ -150,7 +150,7 @@ def _refuse_undecided(machine: Machine, element: Element, outstanding: list[Tran
     machine.refuse(
         "guard-mismatch",
         f"{machine.place()} waits on {semaphore}, where {len(outstanding)} transfers are outstanding under conditions "
-        f"that it does not decide, such as that of {other}: {machine.guard_text(outstanding[0].guard)}",
+        f"that it does not decide, such as that of {other}: {machine.context.guard_text(outstanding[0].guard)}",
         f"give each condition an element of {element[0]} of its own",
         other,
         storage=outstanding[0].target.storage,
@@ -184,7 +184,7 @@ def _await_case(machine: Machine, element: Element, amount: int, facts: Facts, s
         semaphore = machine.source.semaphore_text(element)
         other = machine.source.any_start(element[0])
         extra = facts[len(machine.facts) :]
-        when = f" when {machine.guard_text(extra)}" if extra else ""
+        when = f" when {machine.context.guard_text(extra)}" if extra else ""
         machine.refuse(
             "wait-never-satisfied",
             f"{machine.place()} takes {amount} from {semaphore}, which holds {total}{when}: it hangs"
@@ -206,6 +206,10 @@ def _raise(machine: Machine, element: Element, amount: int, facts: Facts) -> Non
     entries.append(Raised(machine.index(), machine.now(), amount, facts))
 
 
+def _where(machine: Machine, transfer: Transfer) -> str:
+    return " that is never" if transfer.device is None else f" of device {machine.rank} that is there never"
+
+
 def check_end(machine: Machine) -> None:
     """When the program ends every transfer was awaited and every semaphore is zero."""
     for transfer in machine.state.transfers:
@@ -217,7 +221,7 @@ def check_end(machine: Machine) -> None:
             machine.refuse(
                 "guard-mismatch",
                 f"{place} starts a transfer into {transfer.target.storage} that {other} does not await when "
-                f"{machine.guard_text(transfer.guard)}",
+                f"{machine.context.guard_text(transfer.guard)}",
                 "put the start and the wait under the same condition",
                 other,
                 storage=transfer.target.storage,
@@ -242,9 +246,12 @@ def check_end(machine: Machine) -> None:
             wait_place = machine.source.any_wait(transfer.semaphore[0])
             machine.refuse(
                 "transfer-never-awaited",
-                f"{place} starts a transfer of {transfer.rows} rows into {transfer.target.storage} that is never "
-                "awaited" + (f"; {semaphore} is awaited by {wait_place}" if wait_place is not None else ""),
-                f"wait for {transfer.rows} rows of {semaphore} before the program ends",
+                f"{place} starts a transfer of {transfer.rows} rows into {transfer.target.storage}"
+                f"{_where(machine, transfer)} awaited"
+                + (f"; {semaphore} is awaited by {wait_place}" if wait_place is not None else ""),
+                f"wait for {transfer.rows} rows of {semaphore}"
+                + (f" on device {machine.rank}" if transfer.device is not None else "")
+                + " before the program ends",
                 wait_place,
                 storage=transfer.target.storage,
                 key=transfer.op,

@@ -1,4 +1,4 @@
-"""Every rule of the proof, with its exact message: the cases are in rules.txt."""
+"""Every rule of the proof, with its exact message: in rules.txt and, for two devices, rules_devices.txt."""
 
 from __future__ import annotations
 
@@ -26,42 +26,68 @@ DECLARATIONS = """program p {
 """
 
 
-def _cases() -> list[tuple[str, str, str]]:
+TWO_DEVICES = """program p {
+  devices 2
+  pool work rows=64
+  buffer inbox in work rows=8 slots=2 align=8 at 0
+  buffer x in work rows=8 slots=1 align=8 at 16
+  smem pos[2] in 0..31 input
+  smem on[2] in 0..1 input
+  smem mine[1] in 0..31 local
+  table kind = 0, 1, 1
+  semaphore sent[2] dma
+  semaphore arrived[2] dma
+  semaphore g[1] regular
+  barrier
+  compute zero(out: write x[0 +: 8])
+"""
+
+
+def _cases(file: str, declarations: str) -> list[tuple[str, str, str]]:
+    """(name, program, refusals)."""
     found = []
-    for case in (Path(__file__).parent / "rules.txt").read_text().split("\n## ")[1:]:
+    for case in (Path(__file__).parent / file).read_text().split("\n## ")[1:]:
         name, *lines = case.splitlines()
-        operations = [line for line in lines if not line.startswith("=> ")]
+        operations = "\n".join(line for line in lines if not line.startswith("=> "))
         messages = [line.removeprefix("=> ") for line in lines if line.startswith("=> ")]
-        found.append((name, "\n".join(operations), "\n".join(messages)))
+        start = declarations.replace("  barrier\n", "") if name.startswith("no barrier") else declarations
+        found.append((name, start + operations + "\n}\n", "\n".join(messages)))
     return found
 
 
-CASES = _cases()
+CASES = _cases("rules.txt", DECLARATIONS) + _cases("rules_devices.txt", TWO_DEVICES)
 
 
-@pytest.mark.parametrize(("name", "operations", "messages"), CASES, ids=[case[0] for case in CASES])
-def test_is_refused_with_this_message(name, operations, messages):
-    assert str(verify(parse_program(DECLARATIONS + operations + "\n}\n"), LIMITS)) == messages
+@pytest.mark.parametrize(("name", "text", "messages"), CASES, ids=[case[0] for case in CASES])
+def test_is_refused_with_this_message(name, text, messages):
+    assert str(verify(parse_program(text), LIMITS)) == messages
 
 
 def test_every_rule_has_a_case():
     rules = {line.removeprefix("=> ").split(":")[0] for *_, messages in CASES for line in messages.splitlines()}
     assert rules == {
         "bad-division",
+        "bad-peer",
+        "bad-xor",
         "clobbered",
+        "deadlock",
         "guard-mismatch",
         "loop-edge",
         "malformed",
         "misaligned",
+        "no-case",
         "operand-overlap",
         "out-of-range",
         "overwrite-while-read",
         "partial-wait-unproven",
+        "peer-not-started",
         "read-before-write",
         "read-while-arriving",
         "scalar-range",
         "semaphore-left",
+        "table-written",
         "transfer-never-awaited",
+        "undecided-communication",
         "undeclared",
         "unknown-semaphore",
         "wait-never-satisfied",

@@ -70,7 +70,7 @@ def _record(context: Context, rank: int, world: Facts) -> list[Event]:
 
 def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence[Sequence[Event]]) -> Statistics:
     outcome = run_all(traces)
-    _refuse_stuck(context, traces, outcome)
+    _refuse_stuck(context, world, traces, outcome)
     if outcome.stuck:
         return Statistics()
     _refuse_left(context, outcome)
@@ -97,39 +97,43 @@ def _place(context: Context, event: Event, device: int) -> Place:
     return context.source.place(event.op, counters, device)
 
 
-def _refuse_stuck(context: Context, traces: Sequence[Sequence[Event]], outcome: Outcome) -> None:
+def _refuse_stuck(context: Context, world: Facts, traces: Sequence[Sequence[Event]], outcome: Outcome) -> None:
+    when = f" when {context.guard_text(world)}" if world else ""
     for stuck in outcome.stuck:
         other = next((s for s in outcome.stuck if s.device != stuck.device), None)
         if stuck.event.kind == "barrier":
-            _refuse_barrier(context, traces, stuck, outcome.stuck)
+            _refuse_barrier(context, traces, stuck, outcome.stuck, when)
         else:
-            _refuse_take(context, stuck, other)
+            _refuse_take(context, stuck, other, when)
 
 
 def _refuse_barrier(
-    context: Context, traces: Sequence[Sequence[Event]], stuck: Stuck, all_stuck: Sequence[Stuck]
+    context: Context, traces: Sequence[Sequence[Event]], stuck: Stuck, all_stuck: Sequence[Stuck], when: str
 ) -> None:
     place = _place(context, stuck.event, stuck.device)
     elsewhere = next((s for s in all_stuck if s.event.kind != "barrier"), None)
     if elsewhere is not None:
         other = _place(context, elsewhere.event, elsewhere.device)
-        what = f"{place} waits for device {elsewhere.device}, which hangs at {other}"
+        what = f"{place} waits for device {elsewhere.device}, which hangs at {other}{when}"
         repair = f"see to it that device {elsewhere.device} gets past line {other.line}"
     else:
         counts = [sum(event.kind == "barrier" for event in trace) for trace in traces]
         least = counts.index(min(counts))
         other = context.source.place(stuck.event.op, (), least)
-        what = f"{place} waits for device {least}, which comes to {counts[least]} barriers only: it hangs"
+        what = (
+            f"{place} waits for device {least}, which executes {counts[least]} barriers where device {stuck.device} "
+            f"executes {counts[stuck.device]}: it hangs{when}"
+        )
         repair = f"let every device execute {max(counts)} barriers"
     context.refuse(Refusal("deadlock", what, repair, place, other), None)
 
 
-def _refuse_take(context: Context, stuck: Stuck, other_stuck: Stuck | None) -> None:
+def _refuse_take(context: Context, stuck: Stuck, other_stuck: Stuck | None, when: str) -> None:
     event = stuck.event
     place = _place(context, event, stuck.device)
     semaphore = context.source.semaphore_text(event.element)
     other = context.source.any_start(event.element[0])
-    what = f"{place} waits for {event.amount} of {semaphore}, which gets to {stuck.held} and no further: it hangs"
+    what = f"{place} waits for {event.amount} of {semaphore}, which gets to {stuck.held} and no further: it hangs{when}"
     if other_stuck is not None:
         other = _place(context, other_stuck.event, other_stuck.device)
         what += f"; device {other_stuck.device} hangs at {other}"

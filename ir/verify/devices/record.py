@@ -25,7 +25,7 @@ class Recorder(Machine):
     def remote_start(
         self, index: int, source: Access, target: Access, peer: int, sent: Element, arrived: Element
     ) -> None:
-        arrival = Transfer(index, self.now(), elsewhere(target), target, arrived, (), device=self.rank)
+        arrival = Transfer(index, self.now(), elsewhere(target), target, arrived, self.facts, device=self.rank)
         posts = [Post(peer, arrived, source.rows, arrival)]
         if sent[0] in self.context.shared:
             posts.append(Post(self.rank, sent, source.rows))
