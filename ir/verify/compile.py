@@ -79,6 +79,8 @@ class Compiler:
 
     def _runner(self, node: Node, op: Op, traced: frozenset[str]) -> Run:
         machine = self._machine
+        if machine.skips(op):
+            return lambda: None
         match op:
             case Start():
                 return self._start(op, node.index, traced)

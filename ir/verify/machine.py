@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from itertools import count
 
+from schedc.ir.program import Op
 from schedc.ir.verify import hazards, waits
 from schedc.ir.verify.compile import Compiler, Node
 from schedc.ir.verify.contents import Contents
@@ -65,6 +66,10 @@ class Machine:
             self._current = node.index
             self.examined += 1
             node.run()
+
+    def skips(self, op: Op) -> bool:
+        """Whether the operation is not executed."""
+        return False
 
     # What operations do.
 

@@ -8,7 +8,7 @@ from typing import Literal
 from schedc.ir.verify.state import Counters, Element, Transfer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Post:
     """`amount` is added to an element of a semaphore of `device`; for a transfer, when it has arrived."""
 
@@ -19,7 +19,7 @@ class Post:
     """As the receiver sees it, if it comes from another device."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """`post` never blocks, `take` blocks until there is `amount` to take, `barrier` until every device is there."""
 

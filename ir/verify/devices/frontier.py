@@ -10,8 +10,8 @@ be under way. That is exact: a timing that does it exists, since the others can 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 from schedc.ir.verify.devices.events import Event, Post
@@ -21,55 +21,63 @@ Traces = Sequence[Sequence[Event]]
 """The events of every device."""
 
 
-@dataclass
 class _Run:
     """The devices of `free` run as far as they get, each time that `advance` is called."""
 
-    traces: Traces
-    free: Sequence[int]
-    position: list[int] = field(init=False)
-    """Per device, the events that it has executed."""
-    counts: dict[tuple[int, Element], int] = field(default_factory=lambda: defaultdict(int))
-    arrived: list[int] = field(init=False)
-    """Per device, the barriers that it has come to."""
-    passed: list[list[int]] = field(init=False)
-    """Per device and event, the barriers before it."""
-    posted: list[tuple[int, Event, Post]] = field(default_factory=list)
-    """(sender, event, post) since it was last emptied, to devices that are not free."""
-
-    def __post_init__(self) -> None:
-        self.position = [0] * len(self.traces)
-        self.arrived = [0] * len(self.traces)
-        self.passed = [
-            list(accumulate((event.kind == "barrier" for event in trace), initial=0)) for trace in self.traces
-        ]
+    def __init__(self, traces: Traces, free: Iterable[int]) -> None:
+        self._traces = traces
+        self._free = frozenset(free)
+        self._ready = list(self._free)
+        self._waits_for: list[Element | None] = [None] * len(traces)
+        self._passed = [list(accumulate((e.kind == "barrier" for e in trace), initial=0)) for trace in traces]
+        """Per device and event, the barriers before it."""
+        self.position = [0] * len(traces)
+        """Per device, the events that it has executed."""
+        self.counts: dict[tuple[int, Element], int] = defaultdict(int)
+        self.arrived = [0] * len(traces)
+        """Per device, the barriers that it has come to."""
+        self.posted: list[tuple[int, Event, Post]] = []
+        """(sender, event, post) since it was last emptied, to devices that are not free."""
 
     def advance(self) -> None:
-        moved = True
-        while moved:
-            moved = False
-            for device in self.free:
-                trace = self.traces[device]
-                while self.position[device] < len(trace) and self.execute(device, trace[self.position[device]]):
-                    moved = True
+        ready, position, traces = self._ready, self.position, self._traces
+        while ready:
+            device = ready.pop()
+            trace = traces[device]
+            while position[device] < len(trace) and self.execute(device, trace[position[device]]):
+                pass
 
     def execute(self, device: int, event: Event) -> bool:
         """Execute the device's next event, or as much of it as it can; whether it is done."""
         if event.kind == "post":
             for post in event.posts:
                 self.counts[post.device, post.element] += post.amount
-                self.posted.append((device, event, post))
+                if post.device not in self._free:
+                    self.posted.append((device, event, post))
+                elif self._waits_for[post.device] == post.element:
+                    self._waits_for[post.device] = None
+                    self._ready.append(post.device)
         elif event.kind == "take":
             if self.counts[device, event.element] < event.amount:
+                self._waits_for[device] = event.element
                 return False
             self.counts[device, event.element] -= event.amount
-        else:
-            passed = self.passed[device][self.position[device]]
-            self.arrived[device] = passed + 1
-            if min(self.arrived) <= passed:
-                return False
+        elif not self._passes(device):
+            return False
         self.position[device] += 1
         return True
+
+    def _passes(self, device: int) -> bool:
+        passed = self._passed[device][self.position[device]]
+        self.arrived[device] = passed + 1
+        if min(self.arrived) <= passed:
+            return False
+        self._ready += [d for d in self._free if d != device and self._is_at_barrier(d, passed)]
+        return True
+
+    def _is_at_barrier(self, device: int, passed: int) -> bool:
+        at, trace = self.position[device], self._traces[device]
+        return at < len(trace) and trace[at].kind == "barrier" and self._passed[device][at] == passed
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Literal
 
+from schedc.ir.program import Op, SetScalar, walk
 from schedc.ir.verify.context import Context
 from schedc.ir.verify.devices.events import Event, Post
 from schedc.ir.verify.logic import Facts
@@ -17,6 +18,10 @@ class Recorder(Machine):
     def __init__(self, context: Context, rank: int, world: Facts) -> None:
         super().__init__(context, rank, world)
         self.events: list[Event] = []
+
+    def skips(self, op: Op) -> bool:
+        """No result of a computation or of a local transfer decides what is communicated."""
+        return not (self.context.communicates(op) or any(isinstance(inner, SetScalar) for inner in walk((op,))))
 
     def start(self, index: int, source: Access, target: Access, element: Element) -> None:
         if element[0] in self.context.shared:
@@ -46,8 +51,11 @@ class Recorder(Machine):
         if self.context.devices > 1:
             self._record("barrier")
 
-    def compute(self, index: int, accesses: Sequence[tuple[str, Access]]) -> None:
-        """No result of a computation decides what is communicated."""
-
-    def _record(self, kind, posts: tuple[Post, ...] = (), element: Element = ("", 0), amount: int = 0) -> None:
+    def _record(
+        self,
+        kind: Literal["post", "take", "barrier"],
+        posts: tuple[Post, ...] = (),
+        element: Element = ("", 0),
+        amount: int = 0,
+    ) -> None:
         self.events.append(Event(kind, self.index(), self.now(), posts, element, amount))
