@@ -25,7 +25,11 @@ def unfold(program: Program, scalars: Mapping[str, Sequence[int]]) -> Trace:
 
     Raises ValueError for values that are not of the declared length or outside the declared range.
     """
-    devices = [unroll(program, scalars, rank) for rank in range(program.devices)]
+    devices: list[Unrolled] = []
+    for rank in range(program.devices):
+        devices.append(unroll(program, scalars, rank))
+        if devices[-1].fault is not None and devices[-1].fault.kind == "too-long":
+            break
     faults = [*_outside(program), *(device.fault for device in devices if device.fault)]
     places = tuple(device.places for device in devices)
     if faults:

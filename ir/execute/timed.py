@@ -38,7 +38,7 @@ class TimedRun:
         There is one: counts do not depend on the order, and in the reference run no device was stuck.
         """
         while True:
-            order = [device for device in self._timing.order() if not self._ended[device]]
+            order = self._timing.order()
             for device in order:
                 if self._can_go_on(device):
                     return device
@@ -52,7 +52,7 @@ class TimedRun:
     def _can_go_on(self, device: int) -> bool:
         at, steps = self._at[device], self._trace.steps[device]
         if at == len(steps):
-            return True
+            return not self._ended[device]
         step = steps[at]
         if type(step) is Take:
             return self._transfers.counts[device][step.semaphore] >= step.amount
@@ -63,16 +63,20 @@ class TimedRun:
         return min(self._met) >= step.number
 
     def _push(self, device: int) -> bool:
+        if self._ended[device]:
+            return False
         step = self._trace.steps[device][self._at[device]]
-        return isinstance(step, Take) and self._transfers.push(device, step.semaphore)
+        return type(step) is Take and self._transfers.push(device, step.semaphore)
 
     def _advance(self, device: int) -> None:
         """Run a device until it must wait, its turn is over, or one of higher priority may go on."""
         transfers, steps = self._transfers, self._trace.steps[device]
         memory, counts, agenda = transfers.memory[device], transfers.counts[device], transfers.agenda
         transfers.woken.clear()
-        yields = self._timing.priority is not None and len(self._ended) > 1
+        yields = self._timing.is_strict and len(self._ended) > 1
         at = self._at[device]
+        if at == len(steps):
+            self._end(device)
         last = min(len(steps), at + self._timing.turn())
         while at < last:
             step = steps[at]
@@ -102,8 +106,6 @@ class TimedRun:
             if yields and not transfers.woken <= {device}:
                 break
         self._at[device] = at
-        if at == len(steps):
-            self._end(device)
 
     def _copy(self, device: int, at: int, step: Copy) -> None:
         source, target, amount, peer, sent, arrived = step
@@ -119,11 +121,11 @@ class TimedRun:
         self._transfers.launch(Flight(device, at, step.peer, step.amount, step.semaphore))
 
     def _address(self, device: int, at: int, peer: int, kind_at_end: str) -> None:
-        what = self._trace.place(device, at)
         if self._at[peer] == 0 and self._met[peer] == 0:
-            self._faults.append(Fault("peer-not-started", at, f"device {peer} may not have begun: {what}", device))
+            what = f"device {peer} may not have begun: {self._trace.place(device, at)}"
+            self._faults.append(Fault("peer-not-started", at, what, device))
         elif self._ended[peer]:
-            self._fault(kind_at_end, peer, f"device {device} comes later: {what}")
+            self._fault(kind_at_end, peer, f"device {device} comes later: {self._trace.place(device, at)}")
 
     def _end(self, device: int) -> None:
         self._ended[device] = True

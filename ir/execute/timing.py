@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, product
 
 MORE_THAN_ANY_PROGRAM = 1 << 62
 
@@ -28,7 +29,9 @@ class Haste:
         return 1 + int(chance.expovariate(1.0) * self.mean_delay)
 
 
-SOON, LATE = Haste(1.0, 0.0), Haste(0.0, 1.0)
+_SOON, _LATE = Haste(1.0, 0.0), Haste(0.0, 1.0)
+_EXTREMES = ((_LATE, _LATE, True, 1), (_SOON, _SOON, True, -1), (_SOON, _LATE, True, -1), (_LATE, _LATE, False, 1))
+"""Haste of reading and of writing, whether transfers go first, and by which steps the devices follow each other."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +44,23 @@ class Timing:
     """Whether the newest of several transfers completes when a wait needs any."""
     transfers_first: bool
     """Whether transfers that a waiting device needs move before the devices after it run."""
-    priority: tuple[int, ...] | None
-    """The first of these devices that can run does; None: devices take turns at random."""
-    speeds: tuple[float, ...]
-    mean_turn: float
-    """Steps that a device runs before the next may."""
+    orders: tuple[tuple[int, ...], ...]
+    """The first device of an order that can run does. One order is a strict priority; of several, one is drawn."""
+    weights: tuple[float, ...]
+    """How often each order is drawn, added up."""
+    mean_turn: float = 0.0
+    """Steps that a device runs before the next order is drawn."""
+
+    @property
+    def is_strict(self) -> bool:
+        return len(self.orders) == 1
 
     def order(self) -> tuple[int, ...]:
-        """The order in which the devices may go on."""
-        if self.priority is not None:
-            return self.priority
-        arrivals = sorted((self.chance.expovariate(speed), device) for device, speed in enumerate(self.speeds))
-        return tuple(device for _, device in arrivals)
+        return self.orders[0 if self.is_strict else bisect(self.weights, self.chance.random() * self.weights[-1])]
 
     def turn(self) -> int:
-        """Steps until the next device may run."""
-        if self.priority is not None:
+        """Steps until the next order is drawn."""
+        if self.is_strict:
             return MORE_THAN_ANY_PROGRAM
         return 1 + int(self.chance.expovariate(1.0) * self.mean_turn)
 
@@ -65,24 +69,26 @@ def timing(seed: int, devices: int) -> Timing:
     """The timing of a seed.
 
     First come, for each device in turn, the runs in which the others are as far ahead of it as they can get:
-    with transfers at their latest, at their soonest, and read at their soonest but written at their latest.
+    with transfers at their latest (before other devices run, or after), at their soonest, and read at their
+    soonest but written at their latest.
     """
     chance = random.Random(seed)
-    extremes = list(product(((LATE, LATE), (SOON, SOON), (SOON, LATE)), reversed(range(devices))))
+    extremes = list(product(_EXTREMES, reversed(range(devices))))
     if seed < len(extremes):
-        (reading, writing), last = extremes[seed]
-        priority = (*(device for device in range(devices) if device != last), last)
-        return Timing(chance, reading, writing, True, True, priority, (1.0,) * devices, 1.0)
+        (reading, writing, transfers_first, direction), last = extremes[seed]
+        order = tuple((last + direction * distance) % devices for distance in (*range(1, devices), 0))
+        return Timing(chance, reading, writing, True, transfers_first, (order,), (1.0,))
     ranks = list(range(devices))
     chance.shuffle(ranks)
+    orders = tuple((*ranks[first:], *ranks[:first]) for first in range(devices))
     return Timing(
         chance,
         _haste(chance),
         _haste(chance),
         newest_first=chance.random() < 0.3,
         transfers_first=chance.random() < 0.5,
-        priority=tuple(ranks) if devices == 1 or chance.random() < 0.4 else None,
-        speeds=tuple(chance.choice((1.0, 1.0, 10.0, 1000.0)) for _ in ranks),
+        orders=orders[:1] if chance.random() < 0.4 else orders,
+        weights=tuple(accumulate(chance.choice((1.0, 1.0, 10.0, 1000.0)) for _ in ranks)),
         mean_turn=chance.choice((0.0, 3.0, 30.0, 1000.0)),
     )
 

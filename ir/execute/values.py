@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 from schedc.ir.execute.fault import refuse
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank, leaves
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 from schedc.ir.program import Program, Scalars
 
 Value = Callable[[], int]
@@ -78,7 +78,9 @@ class Values:
 
 def is_fixed(expr: Expr) -> bool:
     """Whether it has the same value everywhere in the program."""
-    return all(isinstance(leaf, Rank) for leaf in leaves(expr))
+    if isinstance(expr, Binary):
+        return is_fixed(expr.left) and is_fixed(expr.right)
+    return isinstance(expr, (Const, Rank))
 
 
 def _initial(scalars: Scalars, inputs: Mapping[str, Sequence[int]]) -> dict[int, int]:
