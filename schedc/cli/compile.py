@@ -6,17 +6,19 @@ from typing import Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, to_stdout
-from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
+from schedc.cli.options import Model, ScheduleOptions, with_options
+from schedc.cli.pass_options import PassOptions
 from schedc.errors import CheckFailed
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(with_schedule_options(compile))
+    app.command()(with_options(compile, options=ScheduleOptions, passes=PassOptions))
 
 
 def compile(
     model: Model,
     options: ScheduleOptions,
+    passes: PassOptions,
     rows: Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")] = 1,
     logits: Annotated[bool, typer.Option("--logits", help="Write the logits out, beside the ids.")] = False,
     output: Annotated[
@@ -43,9 +45,12 @@ def compile(
       schedc compile qwen3-8b --rows 16 --context 8192 --policy ring --set depth=6 -o out/qwen
 
       schedc compile ./my_model.yaml --target v6e --policy ./my_policy.py:late_cache --no-check --json
+
+      schedc compile smollm2-135m --no-check --print-after schedule --time-passes 2> passes.txt
     """
     from schedc.cli.compile_view import show
     from schedc.compiler.output import KERNEL, new_output, report, write_program, write_report
+    from schedc.compiler.passes import COMPILE_PASSES
     from schedc.compiler.pipeline import compile_model
     from schedc.spec.load import load_spec
 
@@ -54,8 +59,8 @@ def compile(
         request = options.request(load_spec(model), rows, logits)
     folder = output or Path("out") / request.spec.name
     with new_output(folder) as draft:
-        with stages.stage("schedule and prove"):
-            compiled = compile_model(request)
+        with passes.watch(COMPILE_PASSES, stages.say) as watch, stages.stage("schedule and prove"):
+            compiled = compile_model(request, watch)
         write_program(compiled, draft)
         checked = None
         if not no_check:
@@ -64,14 +69,9 @@ def compile(
             with stages.stage("TPU compiler") as say:
                 checked = check(compiled, draft / KERNEL, timeout, say)
             if checked.problems:
-                raise CheckFailed(
-                    "\n".join(
-                        [
-                            "the compiled kernel is not what the program says:",
-                            *(f"  {problem}" for problem in checked.problems),
-                        ]
-                    )
-                )
+                lines = (f"  {problem}" for problem in checked.problems)
+                message = "\n".join(["the compiled kernel is not what the program says:", *lines])
+                raise CheckFailed(message, problems=checked.problems, details={"compiler": checked.to_dict()})
         if export:
             _export(draft, request.target.topology_name, request.target.devices_used, timeout, stages)
         verdict = None if checked is None else checked.to_dict()

@@ -8,11 +8,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from schedc.cli.console import simple_table
+from schedc.cli.console import grid, simple_table
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.report import CostReport
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Buffer, Program
+from schedc.ir.verify import Verdict
 
 if TYPE_CHECKING:
     from schedc.compiler.check import CheckReport
@@ -34,7 +35,7 @@ def show(
     console.print()
     console.print(phase_table(compiled.cost))
     console.print()
-    console.print(vmem_line(compiled))
+    console.print(vmem_line(compiled.program, compiled.request.target.capability.vmem_usable_bytes))
     console.print(buffer_table(compiled.program))
     console.print()
     console.print(_summary(compiled, checked, seconds))
@@ -85,14 +86,13 @@ def _share(time: float, waiting: float, longest: float) -> Text:
     return Text.assemble(("█" * (whole - light), "cyan"), ("░" * light, "cyan"))
 
 
-def vmem_line(compiled: Compiled) -> Text:
-    peak = sum(pool.rows for pool in compiled.program.pools) * ROW_BYTES
-    limit = compiled.request.target.capability.vmem_usable_bytes
+def vmem_line(program: Program, limit: int) -> Text:
+    """`limit` is in bytes."""
+    peak = sum(pool.rows for pool in program.pools) * ROW_BYTES
     filled = round(_BAR * peak / limit)
     bar = ("█" * filled, "green"), ("·" * (_BAR - filled), "dim")
-    return Text.assemble(
-        ("VMEM ", "bold"), f"{peak / MIB:.2f} of {limit / MIB:.2f} MiB ", *bar, f" {100 * peak / limit:.0f} %"
-    )
+    used = f"{peak / MIB:.2f}" if peak >= 0.1 * MIB else size(peak)
+    return Text.assemble(("VMEM ", "bold"), f"{used} of {size(limit)} ", *bar, f" {100 * peak / limit:.0f} %")
 
 
 def buffer_table(program: Program) -> Table:
@@ -104,7 +104,7 @@ def buffer_table(program: Program) -> Table:
         inside = sorted((b for b in program.buffers if b.pool == pool.name), key=lambda b: (b.address or 0, b.name))
         for number, buffer in enumerate(inside):
             table.add_row(
-                f"{pool.name} {pool.rows * ROW_BYTES / MIB:.2f} MiB" if number == 0 else "",
+                f"{pool.name} {size(pool.rows * ROW_BYTES)}" if number == 0 else "",
                 f"{buffer.address}",
                 buffer.name,
                 f"{buffer.slots}",
@@ -125,28 +125,24 @@ def _place(buffer: Buffer, rows: int) -> Text:
 
 
 def _summary(compiled: Compiled, checked: "CheckReport | None", seconds: Mapping[str, float]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    table.add_row(*proof_line(compiled))
-    if checked is None:
-        table.add_row("TPU compiler", "not asked (--no-check)")
-    for label, value in checked.lines() if checked is not None else ():
-        table.add_row(label, value)
-    for label, value in cost_lines(compiled.cost):
-        table.add_row(label, value)
-    table.add_row("seconds", ", ".join(f"{name} {value:.2f}" for name, value in seconds.items()))
-    return table
+    compiler = [("TPU compiler", "not asked (--no-check)")] if checked is None else checked.lines()
+    times = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
+    return grid([proof_line(compiled.verdict), *compiler, *cost_lines(compiled.cost), ("seconds", times)])
 
 
-def proof_line(compiled: Compiled) -> tuple[str, str]:
-    statistics = compiled.verdict.statistics
+def proof_line(verdict: Verdict) -> tuple[str, str]:
+    statistics = verdict.statistics
     return (
         "proof",
         f"proven safe: {statistics.operations:,} operations, {statistics.transfers:,} transfers, at most "
-        f"{statistics.peak_transfers} in flight ({statistics.peak_rows * ROW_BYTES / MIB:.2f} MiB), "
+        f"{statistics.peak_transfers} in flight ({size(statistics.peak_rows * ROW_BYTES)}), "
         f"{statistics.skipped_iterations:,} iterations by induction",
     )
+
+
+def size(count: int) -> str:
+    """Bytes, in the unit that fits."""
+    return f"{count / MIB:.2f} MiB" if count >= 0.1 * MIB else f"{count / 1024:.1f} KiB"
 
 
 def cost_lines(cost: CostReport) -> list[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,12 +46,28 @@ def simple_table(*columns: str, right: Collection[str] = ()) -> "Table":
     return table
 
 
+def grid(rows: Iterable[tuple[str, str]]) -> "Table":
+    """(label, value), a line each."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for label, value in rows:
+        table.add_row(label, value)
+    return table
+
+
 class Stages:
     """The steps of a command: each has a spinner on a terminal while it lasts, and its seconds are kept."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._console = to_stderr()
+
+    def say(self, text: str) -> None:
+        """Print on stderr, as it is, above the spinner."""
+        self._console.out(text, highlight=False)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Callable[[str], None]]:

@@ -1,29 +1,52 @@
 """The command `schedc`: one file a subcommand. Their heavy imports are inside the functions, so that help is quick."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from schedc import __version__
-from schedc.cli import compile, import_config, inspect, models, pack, policies, run, targets, verify
+from schedc.cli import check, compile, emit, import_config, inspect, models, pack, policies, run, targets, verify
+from schedc.cli.console import print_json
 from schedc.errors import SchedcError
 
 
 class Commands(TyperGroup):
-    """What is the user's to mend is shown as a message, without a traceback."""
+    """What is the user's to mend is shown as a message, without a traceback; with `--json` also as an object."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except SchedcError as error:
+            _say_json(ctx, error.kind, str(error), error.problems, error.details)
             typer.secho("error: ", err=True, fg="red", bold=True, nl=False)
             typer.echo(str(error), err=True)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
+            _say_json(ctx, "interrupted", "interrupted")
             typer.echo("\ninterrupted" if sys.stderr.isatty() else "interrupted", err=True)
             raise typer.Exit(130) from None
+        except Exception as error:
+            if hasattr(error, "format_message"):  # bad usage, which typer shows
+                _say_json(ctx, "usage", error.format_message())
+            raise
+
+
+_JSON = "schedc.json"
+
+
+def _say_json(
+    ctx: Any, kind: str, message: str, problems: Sequence[str] = (), details: Mapping[str, Any] | None = None
+) -> None:
+    if ctx.meta[_JSON]:
+        error = {"kind": kind, "message": message, "problems": list(problems or (message,))}
+        print_json({**(details or {}), "error": error})
 
 
 app = typer.Typer(
@@ -52,11 +75,12 @@ def schedc(
 
     No TPU is needed to compile, check or try a kernel.
 
-    Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted.
+    Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted. With --json a failure is an
+    object on stdout too: its "error" has a kind, a message and the problems one by one.
     """
 
 
-for module in (compile, run, verify, pack, inspect, import_config, models, targets, policies):
+for module in (compile, check, emit, run, verify, pack, inspect, import_config, models, targets, policies):
     module.register(app)
 
 

@@ -135,22 +135,37 @@ def _number(text: str) -> int | float | None:
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-def with_schedule_options(command: Command) -> Command:
-    """Give a command these options on its command line; it takes them as one argument, `options`."""
+def with_options(command: Command, **groups: type) -> Command:
+    """Give a command the fields of dataclasses as options on its command line; it takes each as one argument."""
     signature = inspect.signature(command)
-    own = [parameter for name, parameter in signature.parameters.items() if name != "options"]
-    shared = [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-        for field in fields(ScheduleOptions)
-    ]
+    own = [parameter for name, parameter in signature.parameters.items() if name not in groups]
+    shared = {
+        group: [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in fields(kind)
+        ]
+        for group, kind in groups.items()
+    }
 
     @wraps(command)
     def run(**values: Any) -> None:
-        chosen = {parameter.name: values.pop(parameter.name) for parameter in shared}
-        chosen["settings"] = chosen["settings"] or None
-        command(**values, options=ScheduleOptions(**chosen))
+        made = {
+            group: kind(**{parameter.name: _given(values.pop(parameter.name)) for parameter in shared[group]})
+            for group, kind in groups.items()
+        }
+        command(**values, **made)
 
-    parameters = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
-    run.__signature__ = signature.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
+    every = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    every += [parameter for parameters in shared.values() for parameter in parameters]
+    run.__signature__ = signature.replace(parameters=every)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in every}
     return run  # type: ignore[return-value]
+
+
+def _given(value: Any) -> Any:
+    """Some typers give an empty list for an option that was not given."""
+    return None if value == [] else value
+
+
+def with_schedule_options(command: Command) -> Command:
+    return with_options(command, options=ScheduleOptions)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schedc.cli.console import Json, Stages, print_json, to_stdout
+from schedc.cli.console import Json, Stages, grid, print_json, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
 from schedc.errors import CheckFailed
 
@@ -40,8 +40,6 @@ def verify(
 
       schedc verify qwen3-8b --rows 8
     """
-    from rich.table import Table
-
     from schedc.cli.compile_view import proof_line
     from schedc.compiler.interpret import verify_model
     from schedc.compiler.pipeline import compile_model
@@ -54,18 +52,17 @@ def verify(
     checked = None if no_check else _check(compiled, timeout, stages)
     with stages.stage("interpret") as say:
         found = verify_model(request, say, timeout)
-    if json:
-        compiler = None if checked is None else checked.to_dict()
-        print_json({"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()})
-    else:
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="bold", no_wrap=True)
-        for label, value in [proof_line(compiled), *(checked.lines() if checked else ()), *found.lines()]:
-            table.add_row(label, value)
-        to_stdout().print(table)
+    compiler = None if checked is None else checked.to_dict()
+    report = {"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()}
     problems = [*(checked.problems if checked else ()), *found.problems]
+    if json and not problems:
+        print_json(report)
+    if not json:
+        lines = [proof_line(compiled.verdict), *(checked.lines() if checked else ()), *found.lines()]
+        to_stdout().print(grid(lines))
     if problems:
-        raise CheckFailed("\n".join([f"{request.spec.name}: {len(problems)} problems:", *(f"  {p}" for p in problems)]))
+        message = "\n".join([f"{request.spec.name}: {len(problems)} problems:", *(f"  {p}" for p in problems)])
+        raise CheckFailed(message, problems=problems, details=report)
 
 
 def _check(compiled: "Compiled", timeout: float, stages: Stages) -> "CheckReport":

@@ -65,8 +65,9 @@ def new_output(folder: Path) -> Iterator[Path]:
         if not any(draft.iterdir()) or _foreign(failed):
             raise
         _move(draft, failed.resolve())
-        message = str(failure).replace(str(draft), str(failed))
-        raise CheckFailed(f"{message}\nthe files are kept in {failed}") from None
+        message, *problems = (text.replace(str(draft), str(failed)) for text in (str(failure), *failure.problems))
+        details = failure.details | {"folder": str(failed)}
+        raise CheckFailed(f"{message}\nthe files are kept in {failed}", problems=problems, details=details) from None
     except OSError as error:
         raise _unwritable(folder, error) from None
     finally:

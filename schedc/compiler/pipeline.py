@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.fit import does_not_fit
+from schedc.compiler.passes import Watch
+from schedc.compiler.refusals import prove
 from schedc.cost.report import CostReport, predict
-from schedc.errors import CheckFailed
 from schedc.ir.allocate import DoesNotFit, allocate
 from schedc.ir.program import Program
-from schedc.ir.verify import Limits, Verdict, verify
+from schedc.ir.verify import Limits, Verdict
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import Schedule, capacity_rows, schedule
 from schedc.schedule.registry import DEFAULT_POLICY
@@ -52,23 +53,41 @@ def limits_of(target: Target) -> Limits:
     )
 
 
-def build(request: Request) -> tuple[Schedule, Program]:
+def with_addresses(program: Program, target: Target) -> Program:
+    """The program as it can be emitted: every buffer has its address. Raises DoesNotFit."""
+    allocated = allocate(program, capacity_rows(target))
+    facts = dict(program.attributes) | {"vmem_limit_bytes": target.capability.vmem_usable_bytes}
+    return replace(allocated, attributes=tuple(facts.items()))
+
+
+def build(request: Request, watch: Watch | None = None) -> tuple[Schedule, Program]:
     """The schedule and its program with addresses. Raises CheckFailed when it does not fit, with what would."""
-    made = schedule(request.spec, request.shape, request.target, request.policy, request.settings)
+    watch = watch or Watch()
+    spec, shape, target = request.spec, request.shape, request.target
+    policy, settings = request.policy, request.settings
+    with watch.timed("schedule"):
+        made = schedule(spec, shape, target, policy, settings)
+    watch.after("schedule", made.program, limits_of(target))
     try:
-        program = allocate(made.program, capacity_rows(request.target))
+        with watch.timed("allocate"):
+            program = with_addresses(made.program, target)
     except DoesNotFit as error:
-        raise does_not_fit(
-            error, request.spec, request.shape, request.target, request.policy, request.settings
-        ) from None
-    limit = ("vmem_limit_bytes", request.target.capability.vmem_usable_bytes)
-    return made, replace(program, attributes=(*program.attributes, limit))
+        raise does_not_fit(error, spec, shape, target, policy, settings) from None
+    watch.after("allocate", program, limits_of(target))
+    return made, program
 
 
-def compile_model(request: Request) -> Compiled:
+def compile_model(request: Request, watch: Watch | None = None) -> Compiled:
     """Raises SpecError or UserError for bad input, CheckFailed for a schedule that does not fit or is not proven."""
-    made, program = build(request)
-    verdict = verify(program, limits_of(request.target))
-    if not verdict.proven:
-        raise CheckFailed(f"the proof refuses the schedule:\n{verdict}")
-    return Compiled(request, made, program, verdict, emit(program), predict(program, request.target))
+    watch = watch or Watch()
+    made, program = build(request, watch)
+    with watch.timed("verify"):
+        verdict = prove(program, limits_of(request.target))
+    watch.after("verify", program)
+    with watch.timed("emit"):
+        kernel = emit(program)
+    watch.after("emit", program)
+    with watch.timed("predict"):
+        cost = predict(program, request.target)
+    watch.after("predict", program)
+    return Compiled(request, made, program, verdict, kernel, cost)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 from schedc.errors import UserError
 from schedc.names import nearest
@@ -40,7 +43,8 @@ def _from_file(path: Path, function: str) -> Policy:
     assert module_spec is not None and module_spec.loader is not None
     module = importlib.util.module_from_spec(module_spec)
     try:
-        module_spec.loader.exec_module(module)
+        with _prints_on_stderr():
+            module_spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise UserError(f"policy file {path} cannot be loaded: {type(error).__name__}: {error}") from error
     policy = getattr(module, function, None)
@@ -48,6 +52,11 @@ def _from_file(path: Path, function: str) -> Policy:
         found = [name for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")]
         raise UserError(f"policy file {path} has no function {function!r}; it has {', '.join(found) or 'none'}")
     return policy
+
+
+def _prints_on_stderr() -> redirect_stdout[TextIO]:
+    """While a user's code runs: stdout is for the answer of the command, which may be JSON."""
+    return redirect_stdout(sys.stderr)
 
 
 def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) -> Plan:
@@ -63,7 +72,8 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
         given = ", ".join(f"{key}={settings[key]:g}" for key in fractions)
         raise UserError(f"policy {name}: {given} must be a whole number")
     try:
-        plan = policy(problem, **settings)
+        with _prints_on_stderr():
+            plan = policy(problem, **settings)
     except (Exception, SystemExit) as error:
         raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
     if not isinstance(plan, Plan):

@@ -63,7 +63,7 @@ def parse_target(text: str, devices: int = 1) -> Target:
     name, topology_text = _split(text)
     is_file = "/" in name or name.endswith((".yaml", ".yml"))
     chip = load_chip_file(Path(name)) if is_file else load_chip(name)
-    topology = _topology(text, chip, topology_text or chip.default_topology)
+    topology = _topology(text, chip, chip.default_topology if topology_text is None else topology_text)
     target = Target(chip, topology, devices)
     if not 1 <= devices <= target.devices:
         raise TargetError(
@@ -78,14 +78,15 @@ def list_targets() -> list[Target]:
     return [parse_target(name) for name in chip_names()]
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split(text: str) -> tuple[str, str | None]:
     name, colon, topology = text.rpartition(":")
-    return (name, topology) if colon and name else (text, "")
+    return (name, topology) if colon and name else (text, None)
 
 
 def _topology(text: str, chip: Chip, topology_text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", topology_text):
-        raise TargetError(f"{text}: topology {topology_text!r} is not like {chip.default_topology}")
+        given = f"topology {topology_text!r} is not" if topology_text else "a topology is missing after the colon,"
+        raise TargetError(f"{text}: {given} like {chip.default_topology}")
     topology = tuple(int(size) for size in topology_text.split("x"))
     if len(topology) != len(chip.host_shape):
         raise TargetError(
