@@ -20,7 +20,7 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?(?:inf|nan)\b|-?[0-9]+(?:(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)|\.[0-9]+)")
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
-MOST_DIGITS = 100
+MOST_DIGITS = 40
 """Digits of an integer."""
 MOST_NESTED = 64
 """Blocks in blocks, and brackets in brackets of an expression: what reads a program goes as deep as they do."""

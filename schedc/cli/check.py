@@ -105,8 +105,7 @@ def _show(proven: "Proven") -> None:
 
     console, found = to_stdout(), report(proven)
     assert proven.verdict is not None
-    console.print(f"{proven.source.name}: proven safe on {found['target']}")
-    console.print()
+    typer.echo(f"{proven.source.name}: proven safe on {found['target']}\n")
     console.print(vmem_line(proven.program, found["vmem"]["limit_bytes"]))
     console.print(buffer_table(proven.program))
     console.print()

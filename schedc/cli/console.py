@@ -19,16 +19,16 @@ _PIPED_WIDTH = 120
 
 
 def to_stdout() -> "Console":
-    """Where there is no terminal, tables are 120 columns wide."""
+    """Where there is no terminal, tables are 120 columns wide. Names are shown as they are, also `[bold]`."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def to_stderr() -> "Console":
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def print_json(data: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from schedc.cli.check import ProgramFile, ProgramTarget, report
-from schedc.cli.console import Json, Stages, print_json, to_stdout
+from schedc.cli.console import Json, Stages, print_json
 from schedc.cli.files import write_text
 from schedc.cli.options import with_options
 from schedc.cli.pass_options import PassOptions
@@ -67,8 +67,12 @@ def emit(
         try:
             with watch.timed("emit"):
                 kernel = emit_kernel(program)
+                compile(kernel.source, "the kernel", "exec")
         except EmitError as error:
             raise UserError(f"{source.name}: {error}") from None
+        except SyntaxError as error:  # such as more than 20 loops within each other that are unrolled
+            line = (error.text or "").strip()
+            raise UserError(f"{source.name}: Python cannot read its kernel: {error.msg}: {line}") from None
         watch.after("emit", program)
     if place is not None:
         write_text(place, kernel.source)
@@ -80,7 +84,9 @@ def emit(
     elif place is None:
         typer.echo(kernel.source, nl=False)
     else:
-        _show(proven.verdict is not None, place, kernel.source)
+        state = "NOT PROVEN" if no_verify else "proven safe"
+        lines = kernel.source.count("\n")
+        typer.echo(f"wrote {place}: {lines} lines, {state} on {proven.target.describe()}")
 
 
 def _place(file: str, output: str | None) -> Path | None:
@@ -96,8 +102,3 @@ def _place(file: str, output: str | None) -> Path | None:
     except (OSError, UnicodeDecodeError):
         raise UserError(f"{place}: is not overwritten, because schedc did not write it; give a file with -o") from None
     return place
-
-
-def _show(proven: bool, place: Path, source: str) -> None:
-    lines = source.count("\n")
-    to_stdout().print(f"wrote {place}: {lines} lines, {'proven safe' if proven else 'NOT PROVEN'}", highlight=False)

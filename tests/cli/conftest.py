@@ -33,8 +33,8 @@ def schedc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs in an empty folder. What is not the user's fault is raised."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str) -> Said:
-        result = CliRunner().invoke(app, list(arguments), prog_name="schedc")
+    def run(*arguments: str, stdin: str | None = None) -> Said:
+        result = CliRunner().invoke(app, list(arguments), input=stdin, prog_name="schedc")
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Said(result.exit_code, result.stdout, result.stderr)

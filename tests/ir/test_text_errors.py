@@ -126,7 +126,7 @@ def test_integers_are_as_long_as_anyone_needs() -> None:
     assert program.pools[0].rows == int(longest)
     assert parse_program(print_program(program)) == program
     assert refusal(text.replace(longest, longest + "9")) == (
-        f"line 2, column 15: expected an integer of at most 100 digits, found `{'9' * 40}…`"
+        f"line 2, column 15: expected an integer of at most 40 digits, found `{'9' * 40}…`"
     )
 
 
