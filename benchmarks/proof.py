@@ -1,7 +1,8 @@
 """How long the static proof takes against the size of the program, in seconds and relative to the smallest of a table.
 
-    python benchmarks/proof.py                  grow rows, layers and the text of one model
+    python benchmarks/proof.py                  grow rows, layers and the text of one model, and programs by hand
     python benchmarks/proof.py models           every model, policy and number of rows
+    python benchmarks/proof.py devices          grow layers and devices of a ring all-gather
 
 Times are CPU seconds, the best of three; only the ratios within one run compare between machines. `executed` counts
 what the symbolic machine ran, `skipped` the loop iterations that an induction covered, `grows by` the exponent of the
@@ -17,6 +18,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from math import log
+
+from programs import ring_all_gather, straight
 
 from schedc.ir.allocate import allocate
 from schedc.ir.program import Program, walk
@@ -36,8 +39,15 @@ def main(arguments: list[str]) -> None:
     if arguments == ["models"]:
         table(f"every model, context {CONTEXT}", models(), grows=False)
         return
+    if arguments == ["devices"]:
+        layers, devices = (10, 30, 100, 300, 1000), (2, 4, 8, 16, 32)
+        table("all-gather on 8 devices: layers", ((f"{n} layers", partial(ring_all_gather, 8, n)) for n in layers))
+        table("all-gather, 30 layers: devices", ((f"{n} devices", partial(ring_all_gather, n, 30)) for n in devices))
+        return
     if arguments:
         raise SystemExit(__doc__)
+    transfers = (300, 1000, 3000, 10_000, 30_000)
+    table("no loops: transfers", ((f"{n} transfers", partial(straight, n)) for n in transfers))
     rows, layers, steps = (1, 2, 4, 8, 16), (30, 60, 120, 240, 480), (1, 2, 4, 8, 16)
     table(f"{MODEL}, ring: rows", ((f"{n} rows", partial(generate, MODEL, n, "ring")) for n in rows))
     table(f"{MODEL}, ring, 8 rows: layers", ((f"{n} layers", partial(generate, MODEL, 8, "ring", n)) for n in layers))

@@ -60,8 +60,11 @@ class Compiler:
         self._machine = machine
         self._next_index = 0
 
-    def block(self, ops: tuple[Op, ...], traced: frozenset[str]) -> list[Node]:
-        """`traced` holds the counters of unrolled loops, whose values the kernel knows when it is built."""
+    def block(self, ops: tuple[Op, ...], traced: frozenset[str], looped: bool = False) -> list[Node]:
+        """`traced` holds the counters of unrolled loops, whose values the kernel knows when it is built.
+
+        `looped` says whether the operations stand in a loop.
+        """
         nodes = []
         for op in ops:
             node = Node(self._next_index, op, communicates=self._machine.context.communicates(op))
@@ -72,10 +75,14 @@ class Compiler:
                 node.period = 0 if node.communicates else period_of(op)
                 inner = traced | {op.counter} if op.unroll else traced
             if isinstance(op, BLOCKS):
-                node.body = self.block(op.body, inner)
-            node.run = self._runner(node, op, traced)
+                node.body = self.block(op.body, inner, looped or isinstance(op, Loop))
+            node.run = self._runner(node, op, traced) if looped else self._once(node, op, traced)
             nodes.append(node)
         return nodes
+
+    def _once(self, node: Node, op: Op, traced: frozenset[str]) -> Run:
+        """What runs once is compiled when it runs, and forgotten: text without loops may be long."""
+        return lambda: self._runner(node, op, traced)()
 
     def _runner(self, node: Node, op: Op, traced: frozenset[str]) -> Run:
         machine = self._machine

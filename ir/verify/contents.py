@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from schedc.ir.verify.logic import MAYBE, Facts, Logic
+from schedc.ir.verify.logic import MAYBE, Condition, Facts, Logic
 
 _MOST_LAYERS = 48
+_MOST_SPLITS = 5
 
 
 class Layer(NamedTuple):
@@ -84,13 +85,31 @@ class Contents:
                 del self.starts[i], self.layers[i]
 
 
-def _read(layers: Layers, owner: str, facts: Facts, logic: Logic) -> tuple[Layer | None, Layer | None] | None:
+def _read(
+    layers: Layers, owner: str, facts: Facts, logic: Logic, splits: int = _MOST_SPLITS
+) -> tuple[Layer | None, Layer | None] | None:
+    found = _read_case(layers, owner, facts, logic)
+    if found is None or found[1] is None or not splits:
+        return found
+    # The owner's layers may cover all cases together, such as those of a switch.
+    condition = next(c for c in found[1].guard if not logic.implied(c, facts))
+    for case in (condition, logic.negation(condition)):
+        if isinstance(case, Condition):
+            sharp = logic.sharpened(case, facts)
+            if sharp == MAYBE or (sharp is not None and _read(layers, owner, (*facts, sharp), logic, splits - 1)):
+                return found
+    return None
+
+
+def _read_case(layers: Layers, owner: str, facts: Facts, logic: Logic) -> tuple[Layer | None, Layer | None] | None:
+    """The layers that keep the owner from what it wrote: another's, and its own that may not have happened."""
     guarded = None
     for layer in reversed(layers):
         if layer.owner == owner:
             if all(logic.implied(condition, facts) for condition in layer.guard):
                 return None
-            guarded = guarded or layer
+            if guarded is None and not logic.excluded(layer.guard, facts):
+                guarded = layer
         elif not logic.excluded(layer.guard, facts):
             return layer, guarded
     return None, guarded

@@ -9,7 +9,7 @@ false in a sample need not be tried to be proven.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from math import gcd
 from typing import NamedTuple
 
@@ -79,6 +79,8 @@ class Atoms:
         self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
         """Per minimum or maximum, the operation and its terms."""
         self.inductions: set[int] = set()
+        self.tables: dict[int, frozenset[int]] = {}
+        """Per atom that is an element of a table, the values that it may have."""
         self.samples: list[np.ndarray] = []
         """Per atom, int64[samples]."""
         self._random = np.random.default_rng(0)
@@ -222,7 +224,29 @@ class Atoms:
         if new:
             at = np.clip(np.asarray(self.sample(index)), 0, len(values) - 1)
             self.samples[atom] = np.asarray(values, np.int64)[at]
+            self.tables[atom] = frozenset(part)
         return Lin(0, ((atom, 1),))
+
+    def possible(self, value: Value) -> Iterable[int]:
+        """The values that it may have: of a table those that are there, else all of its interval."""
+        if isinstance(value, Lin) and len(value.terms) == 1:
+            ((atom, c),) = value.terms
+            if atom in self.tables:
+                return sorted(value.const + c * entry for entry in self.tables[atom])
+        low, high = self.interval(value)
+        return range(low, high + 1)
+
+    def snapped(self, value: Lin) -> Lin:
+        """The same condition `value` >= 0, with a bound on an element of a table at one of its values."""
+        ((atom, c), *more) = value.terms
+        if more or atom not in self.tables or abs(c) != 1:
+            return value
+        bound = (
+            min(x for x in self.tables[atom] if x >= -value.const)
+            if c > 0
+            else max(x for x in self.tables[atom] if x <= value.const)
+        )
+        return Lin(-c * bound, value.terms)
 
     def text(self, value: Value) -> str:
         if type(value) is int:

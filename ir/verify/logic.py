@@ -77,7 +77,7 @@ class Logic:
                 return True
             if high < 0:
                 return False
-            return Condition(">=", _tight(value))
+            return Condition(">=", self.atoms.snapped(_tight(value)))
         if low > 0 or high < 0:
             return kind == "!="
         if type(value) is int:
@@ -109,6 +109,17 @@ class Logic:
                 return self.normal("==", condition.value)
             case _:
                 return MAYBE
+
+    def sharpened(self, condition: Condition, facts: Facts) -> Condition | None:
+        """The condition, where the facts allow as an inequality; None if they contradict it."""
+        if self.contradicted(condition, facts):
+            return None
+        if condition.kind == "!=":
+            for value in (condition.value, scale(condition.value, -1)):
+                if self.proves(value, facts):
+                    sharper = self.normal(">=", add(value, -1))
+                    return sharper if isinstance(sharper, Condition) else condition
+        return condition
 
     def implied(self, condition: Condition, facts: Facts) -> bool:
         kind, value = condition

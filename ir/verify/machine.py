@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import count
+from itertools import count, islice
 
 from schedc.ir.program import Op
 from schedc.ir.verify import hazards, waits
@@ -141,27 +141,17 @@ class Machine:
 
     def covers(self, value: Value, cases: set[int]) -> bool:
         """Whether the value of a switch surely has a case; refused if not."""
-        low, high = self.atoms.interval(value)
-        uncovered: list[int] = []
-        if high - low < _MOST_CASES:
-            conditions = {n: self.logic.compare("==", value, n) for n in range(low, high + 1) if n not in cases}
-            uncovered = [
-                n
-                for n, condition in conditions.items()
-                if (
-                    not self.logic.contradicted(condition, self.facts)
-                    if isinstance(condition, Condition)
-                    else condition
+        for number in islice(self.atoms.possible(value), _MOST_CASES):
+            condition = self.logic.compare("==", value, number)
+            if isinstance(condition, Condition):
+                condition = not self.logic.contradicted(condition, self.facts)
+            if condition and number not in cases:
+                self.refuse(
+                    "no-case",
+                    f"{self.place()} has no case for {number}, which {self.atoms.text(value)} may be",
+                    f"add a case {number}",
                 )
-            ]
-        if high - low >= _MOST_CASES or uncovered:
-            may = f"{uncovered[0]}" if uncovered else f"{low}..{high}"
-            self.refuse(
-                "no-case",
-                f"{self.place()} has no case for {may}, which {self.atoms.text(value)} may be",
-                f"add a case {uncovered[0] if uncovered else low}",
-            )
-            return False
+                return False
         return True
 
     # What the rules ask.
