@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, evaluate
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank, evaluate
 
 A, B, C = Counter("a"), Counter("b"), Counter("c")
 
@@ -21,6 +21,10 @@ A, B, C = Counter("a"), Counter("b"), Counter("c")
         (Element("position", Binary("+", A, Const(1))), "position[a + 1]"),
         (Binary("max", A, Const(0)), "jnp.maximum(a, 0)"),
         (Binary("min", A, B), "jnp.minimum(a, b)"),
+        (Binary("^", Rank(), Const(1)), "rank ^ 1"),
+        (Binary("^", A, Binary("+", B, Const(1))), "a ^ b + 1"),
+        (Binary("+", Binary("^", A, B), Const(1)), "(a ^ b) + 1"),
+        (Binary("%", Binary("+", Rank(), Const(1)), Const(8)), "lax.rem(rank + 1, 8)"),
     ],
 )
 def test_text(expr: Expr, text: str) -> None:
@@ -46,6 +50,15 @@ def test_several_conditions_are_joined_without_short_circuit() -> None:
     assert condition((first, second), set()) == "(a < 3) & (a + b >= 2)"
 
 
+def test_a_table_is_known_when_tracing_where_its_index_is() -> None:
+    static, traced = Element("kind", Binary("+", A, Const(1))), Element("kind", B)
+    known = {"a", "kind"}
+    assert is_static(static, known) and not is_static(traced, known)
+    assert expression(Binary("//", static, Const(2)), known) == "kind[a + 1] // 2"
+    assert expression(Binary("//", traced, Const(2)), known) == "lax.div(kind_in_smem[b], 2)"
+    assert expression(Element("kind", traced), known) == "kind_in_smem[kind_in_smem[b]]"
+
+
 def no_element(array: str, index: int) -> int:
     raise AssertionError(f"{array}[{index}] is not static")
 
@@ -54,7 +67,7 @@ def expressions() -> st.SearchStrategy[Expr]:
     leaves = st.one_of(st.builds(Const, st.integers(0, 9)), st.sampled_from([A, B, C]))
 
     def larger(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-        operators = st.sampled_from(["+", "-", "*", "min", "max"])
+        operators = st.sampled_from(["+", "-", "*", "^", "min", "max"])
         divided = st.builds(Binary, st.sampled_from(["//", "%"]), inner, st.builds(Const, st.integers(1, 9)))
         return st.one_of(st.builds(Binary, operators, inner, inner), divided)
 

@@ -4,120 +4,200 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schedc.backends.pallas.emit.devices import ENTERED, MET
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
-from schedc.ir.expr import Binary, Const, Expr
+from schedc.backends.pallas.errors import EmitError
+from schedc.ir.expr import Binary, Compare, Const, Element, Expr, Rank, leaves
 from schedc.ir.program import (
     Await,
+    Barrier,
     Buffer,
+    Case,
     Compute,
     Loop,
     Op,
     Phase,
     Program,
     Region,
+    RemoteStart,
     SemaphoreRef,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
     walk,
 )
+from schedc.ir.text_print import print_op
 
 WIDTH = 120
 INDENT = "    "
 
 
 class BodyEmitter:
-    """Emits lines, and remembers on which line each operation starts."""
+    """Emits lines, and remembers on which line each operation starts and what the body needs to be declared."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.buffers = {buffer.name: buffer for buffer in program.buffers}
-        self.semaphores = {semaphore.name: semaphore for semaphore in program.semaphores}
-        self.words = max(program.pools, key=lambda pool: pool.rows).name
+        self.tables = frozenset(scalars.name for scalars in program.scalars if scalars.role == "table")
         self.lines: list[str] = []
         self.operation_lines: list[tuple[int, Op]] = []
         """(index in `lines`, operation) in program order."""
+        self.uses_rank = False
+        self.static_tables: set[str] = set()
+        """Tables that are read when the kernel is traced."""
+        self.smem_tables: set[str] = set()
+        """Tables that are read when it runs."""
+        self._barriers = 0
 
-    def emit(self, ops: tuple[Op, ...], depth: int, unrolled: frozenset[str] = frozenset()) -> None:
+    def emit_program(self) -> None:
+        """Raises EmitError for a wait that no storage is large enough to describe."""
+        self.emit(self.program.body, 1, self.tables)
+        if self._barriers and self.program.devices > 2:
+            self._put(1, f"leave({ENTERED}, {self.program.devices})")
+
+    def emit(self, ops: tuple[Op, ...], depth: int, known: frozenset[str]) -> None:
         for op in ops:
             self.operation_lines.append((len(self.lines), op))
-            self._emit(op, depth, unrolled)
+            self._emit(op, depth, known)
 
     def _put(self, depth: int, text: str) -> None:
         self.lines.append(f"{INDENT * depth}{text}" if text else "")
 
-    def _emit(self, op: Op, depth: int, unrolled: frozenset[str]) -> None:
+    def _emit(self, op: Op, depth: int, known: frozenset[str]) -> None:
         match op:
             case Phase(name, body):
-                self._put(depth, f"# {name}")
-                self.emit(body, depth, unrolled)
+                self._put(depth, f"# {_one_line(name)}")
+                self.emit(body, depth, known)
                 self._put(depth, "")
             case Loop(counter, trips, body, True):
-                self._put(depth, f"for {counter} in range({expression(trips, unrolled)}):")
-                self._block(body, depth + 1, unrolled | {counter})
+                self._put(depth, f"for {counter} in range({self._expression(trips, known)}):")
+                self._block(body, depth + 1, known | {counter})
             case Loop(counter, trips, body, _):
-                self._put(depth, f"@pl.loop(0, {expression(trips, unrolled)})")
+                self._put(depth, f"@pl.loop(0, {self._expression(trips, known)})")
                 self._put(depth, f"def _({counter}):")
-                self._block(body, depth + 1, unrolled)
+                self._block(body, depth + 1, known)
             case When(conditions, body):
-                self._put(depth, f"@pl.when({condition(conditions, unrolled)})")
+                self._put(depth, f"@pl.when({self._condition(conditions, known)})")
                 self._put(depth, "def _():")
-                self._block(body, depth + 1, unrolled)
+                self._block(body, depth + 1, known)
+            case Switch(selector, cases):
+                self._put(depth, f"selected = {self._expression(selector, known)}")
+                self._cases(cases, depth, known, is_static(selector, known))
             case Start(source, target, semaphore):
-                places = f"{self.region(source, unrolled)}, {self.region(target, unrolled)}"
-                self._put(depth, f"copy({places}, {self.semaphore(semaphore, unrolled)}).start()")
+                places = f"{self.region(source, known)}, {self.region(target, known)}"
+                self._put(depth, f"copy({places}, {self.semaphore(semaphore, known)}).start()")
+            case RemoteStart(source, target, peer, sent, arrived):
+                places = f"{self.region(source, known)}, {self.region(target, known)}, {self._expression(peer, known)}"
+                semaphores = f"{self.semaphore(sent, known)}, {self.semaphore(arrived, known)}"
+                self._put(depth, f"remote_copy({places}, {semaphores}).start()")
             case Wait(semaphore, rows):
-                self._put(depth, f"wait({self.semaphore(semaphore, unrolled)}, {self.words}, {rows})")
-            case Signal(semaphore, amount):
-                self._put(depth, f"signal({self.semaphore(semaphore, unrolled)}, {amount})")
+                self._put(depth, f"wait({self.semaphore(semaphore, known)}, {self._words(op)}, {rows})")
+            case Signal(semaphore, amount, None):
+                self._put(depth, f"signal({self.semaphore(semaphore, known)}, {amount})")
+            case Signal(semaphore, amount, peer):
+                place = self.semaphore(semaphore, known)
+                self._put(depth, f"signal_peer({place}, {amount}, {self._expression(peer, known)})")
             case Await(semaphore, amount):
-                self._put(depth, f"await_signal({self.semaphore(semaphore, unrolled)}, {amount})")
+                self._put(depth, f"await_signal({self.semaphore(semaphore, known)}, {amount})")
+            case Barrier():
+                self._put(depth, self._barrier())
             case SetScalar(array, index, value):
-                self._put(depth, f"{array}[{expression(index, unrolled)}] = {expression(value, unrolled)}")
+                self._put(depth, f"{array}[{self._expression(index, known)}] = {self._expression(value, known)}")
             case Compute():
-                for line in wrapped(f"{op.kind}(", list(self._arguments(op, unrolled)), INDENT * depth):
+                for line in wrapped(f"{op.kind}(", list(self._arguments(op, known)), INDENT * depth):
                     self.lines.append(line)
 
-    def _block(self, body: tuple[Op, ...], depth: int, unrolled: frozenset[str]) -> None:
+    def _block(self, body: tuple[Op, ...], depth: int, known: frozenset[str]) -> None:
         """The body of a loop or a condition: Python wants a statement, also where there is nothing to do."""
-        self.emit(body, depth, unrolled)
+        self.emit(body, depth, known)
         if all(isinstance(op, Phase) for op in walk(body)):
             self._put(depth, "pass")
 
-    def _arguments(self, op: Compute, unrolled: frozenset[str]) -> Iterator[str]:
+    def _cases(self, cases: tuple[Case, ...], depth: int, known: frozenset[str], static: bool) -> None:
+        for number, case in enumerate(cases):
+            self.operation_lines.append((len(self.lines), case))
+            if static:
+                self._put(depth, f"{'elif' if number else 'if'} selected == {case.value}:")
+            else:
+                self._put(depth, f"@pl.when(selected == {case.value})")
+                self._put(depth, "def _():")
+            self._block(case.body, depth + 1, known)
+
+    def _barrier(self) -> str:
+        """The first barrier in program order is the one by which the kernels know of each other."""
+        self._barriers += 1
+        self.uses_rank = True
+        devices = self.program.devices
+        if self._barriers > 1:
+            return f"meet({MET}, rank, {devices})"
+        return f"enter(rank, {devices}, {ENTERED})" if devices > 2 else f"enter(rank, {devices})"
+
+    def _words(self, wait: Wait) -> str:
+        """Storage with as many rows as the wait takes, which describe their number to it."""
+        pools = sorted(self.program.pools, key=lambda pool: -pool.rows)
+        arrays = sorted(self.program.arrays, key=lambda array: -array.rows)
+        largest = [*pools[:1], *arrays[:1]]
+        for storage in largest:
+            if storage.rows >= wait.rows:
+                return storage.name
+        has = " and ".join(f"{storage.name} has {storage.rows}" for storage in largest) or "there is none"
+        raise EmitError(f"{print_op(wait)}: wants a pool or an array of {wait.rows} rows, {has}: wait in several steps")
+
+    def _arguments(self, op: Compute, known: frozenset[str]) -> Iterator[str]:
         for operand in op.operands:
-            yield f"{operand.name}={self.region(operand.region, unrolled)}"
+            yield f"{operand.name}={self.region(operand.region, known)}"
         lists: dict[str, list[str]] = {}
         for name, value in op.scalars:
             base, dot, _ = name.partition(".")
             if dot:
-                lists.setdefault(base, []).append(expression(value, unrolled))
+                lists.setdefault(base, []).append(self._expression(value, known))
             else:
-                yield f"{name}={expression(value, unrolled)}"
+                yield f"{name}={self._expression(value, known)}"
         for name, values in lists.items():
             yield f"{name}=[{', '.join(values)}]"
         for name, attribute in op.attributes:
             yield f"{name}={attribute!r}"
 
-    def semaphore(self, ref: SemaphoreRef, unrolled: frozenset[str]) -> str:
-        return f"{ref.name}.at[{expression(ref.index, unrolled)}]"
+    def _expression(self, expr: Expr, known: frozenset[str]) -> str:
+        for leaf in leaves(expr):
+            match leaf:
+                case Rank():
+                    self.uses_rank = True
+                case Element(array, index) if array in self.tables:
+                    (self.static_tables if is_static(index, known) else self.smem_tables).add(array)
+        return expression(expr, known)
 
-    def region(self, region: Region, unrolled: frozenset[str]) -> str:
+    def _condition(self, conditions: tuple[Compare, ...], known: frozenset[str]) -> str:
+        for compare in conditions:
+            self._expression(compare.left, known)
+            self._expression(compare.right, known)
+        return condition(conditions, known)
+
+    def semaphore(self, ref: SemaphoreRef, known: frozenset[str]) -> str:
+        return f"{ref.name}.at[{self._expression(ref.index, known)}]"
+
+    def region(self, region: Region, known: frozenset[str]) -> str:
         """A view of the region: its buffer's name, the slot if there are several, the rows if not all."""
         buffer = self.buffers.get(region.storage)
         if buffer is None:
-            return self._rows(region.storage, region.offset, region.rows, unrolled)
-        base = buffer.name if buffer.slots == 1 else f"{buffer.name}({expression(region.slot, unrolled)})"
+            return self._rows(region.storage, region.offset, region.rows, known)
+        base = buffer.name if buffer.slots == 1 else f"{buffer.name}({self._expression(region.slot, known)})"
         whole = region.offset == Const(0) and region.rows == buffer.rows
-        return base if whole else self._rows(base, region.offset, region.rows, unrolled)
+        return base if whole else self._rows(base, region.offset, region.rows, known)
 
-    def _rows(self, base: str, offset: Expr, rows: int, unrolled: frozenset[str]) -> str:
-        text = expression(offset, unrolled)
-        if is_static(offset, unrolled) or not aligned(offset):
+    def _rows(self, base: str, offset: Expr, rows: int, known: frozenset[str]) -> str:
+        text = self._expression(offset, known)
+        if is_static(offset, known) or not aligned(offset):
             return f"{base}.at[pl.ds({text}, {rows})]"
         return f"{base}.at[pl.ds(pl.multiple_of({text}, 8), {rows})]"
+
+
+def _one_line(text: str) -> str:
+    """A name as a comment: what is not printable is written as its code."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def aligned(expr: Expr) -> bool:

@@ -21,6 +21,8 @@ class Definition:
     source: str
     uses: frozenset[str]
     parameters: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    """The parameters without a default."""
 
 
 @cache
@@ -41,10 +43,19 @@ def definitions() -> dict[str, Definition]:
             source = ast.get_source_segment(text, node) or ""
             order = ("" if entry.name == "words.py" else entry.name, node.lineno)
             uses = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-            arguments = node.args if isinstance(node, ast.FunctionDef) else None
-            parameters = tuple(a.arg for a in arguments.args + arguments.kwonlyargs) if arguments else ()
-            found[name] = Definition(name, order, source, uses - {name}, parameters)
+            parameters, required = _parameters(node)
+            found[name] = Definition(name, order, source, uses - {name}, parameters, required)
     return found
+
+
+def _parameters(node: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """All parameters of a function, and those without a default."""
+    if not isinstance(node, ast.FunctionDef):
+        return (), ()
+    positional, named = node.args.args, node.args.kwonlyargs
+    required = positional[: len(positional) - len(node.args.defaults)]
+    required = required + [a for a, default in zip(named, node.args.kw_defaults, strict=True) if default is None]
+    return tuple(a.arg for a in positional + named), tuple(a.arg for a in required)
 
 
 def _defined(node: ast.stmt) -> str | None:
