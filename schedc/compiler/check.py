@@ -12,22 +12,27 @@ from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.aot.process import Progress
 from schedc.backends.pallas.aot.report import AllocationKind, CompileReport
 from schedc.backends.pallas.aot.transfers import Expected, check_order
+from schedc.backends.pallas.emit.expressions import is_static
 from schedc.backends.pallas.emit.kernel import Kernel
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.operations import CycleTable
 from schedc.errors import CheckFailed
-from schedc.ir.expr import evaluate
+from schedc.ir.expr import Expr, evaluate, holds
 from schedc.ir.program import (
     ROW_BYTES,
     Await,
+    Barrier,
+    Case,
     Compute,
     Loop,
     Op,
     Phase,
     Program,
+    RemoteStart,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
     walk,
@@ -132,45 +137,73 @@ def _located(error: CompileFailed, kernel: Kernel) -> str:
     return message
 
 
+class _Traced:
+    """A program as the compiler sees it: loops once, unrolled loops copy by copy, no branch that tracing rules out."""
+
+    def __init__(self, program: Program) -> None:
+        self._tables = {s.name: s.values for s in program.scalars if s.role == "table"}
+        self._body = program.body
+
+    def operations(self) -> Iterator[Op]:
+        """Every operation of the kernel, blocks before what is in them."""
+        return self._visit(self._body, {})
+
+    def _visit(self, ops: tuple[Op, ...], counters: dict[str, int]) -> Iterator[Op]:
+        for op in ops:
+            yield op
+            match op:
+                case Loop(counter, trips, body, True):
+                    for value in range(self._value(trips, counters)):
+                        yield from self._visit(body, counters | {counter: value})
+                case When(conditions, body):
+                    sides = [side for compare in conditions for side in (compare.left, compare.right)]
+                    static = all(self._static(side, counters) for side in sides)
+                    if not static or all(holds(c, counters.__getitem__, self._element) for c in conditions):
+                        yield from self._visit(body, counters)
+                case Switch(selector, cases):
+                    static = self._static(selector, counters)
+                    selected = self._value(selector, counters) if static else None
+                    yield from self._visit(tuple(c for c in cases if selected in (None, c.value)), counters)
+                case Loop() | Case() | Phase():
+                    yield from self._visit(op.body, counters)
+
+    def _static(self, expr: Expr, counters: dict[str, int]) -> bool:
+        return is_static(expr, counters.keys() | self._tables.keys())
+
+    def _value(self, expr: Expr, counters: dict[str, int]) -> int:
+        return evaluate(expr, counters.__getitem__, self._element)
+
+    def _element(self, array: str, index: int) -> int:
+        return self._tables[array][index]
+
+
 def expected_transfers(program: Program, kernel: Kernel) -> Iterator[Expected]:
     """(line, rows, direction) of every start as the compiler sees it: loops once, unrolled loops copy by copy."""
     arrays = {array.name for array in program.arrays}
     lines = {id(op): line for line, op in kernel.operations}
-
-    def visit(ops: tuple[Op, ...], counters: dict[str, int]) -> Iterator[Expected]:
-        for op in ops:
-            match op:
-                case Start(source, target):
-                    direction = "vmem_to_hbm" if target.storage in arrays else "hbm_to_vmem"
-                    yield lines[id(op)], source.rows, direction
-                case Loop(counter, trips, body, True):
-                    for value in range(evaluate(trips, counters.__getitem__, lambda array, index: 0)):
-                        yield from visit(body, counters | {counter: value})
-                case Loop() | When() | Phase():
-                    yield from visit(op.body, counters)
-
-    return visit(program.body, {})
+    for op in _Traced(program).operations():
+        match op:
+            case Start(source, target):
+                direction = "vmem_to_hbm" if target.storage in arrays else "hbm_to_vmem"
+                yield lines[id(op)], source.rows, direction
+            case RemoteStart(source):
+                yield lines[id(op)], source.rows, "general"
 
 
 def predicted_cycles(program: Program, table: CycleTable) -> float:
-    """Issue cycles of all operations, every loop body once and unrolled loops copy by copy."""
-    issued = {Start: "start", Wait: "wait", Signal: "signal", Await: "wait", SetScalar: "scalar", When: "when"}
+    """Issue cycles of all operations, every loop body once and unrolled loops copy by copy.
 
-    def visit(ops: tuple[Op, ...]) -> float:
-        total = 0.0
-        for op in ops:
-            total += table.issue(issued[type(op)]) if type(op) in issued else 0.0
-            match op:
-                case Compute():
-                    total += table.cycles(op)[0]
-                case Loop(_, trips, body, unroll):
-                    copies = evaluate(trips, lambda name: 0, lambda array, index: 0) if unroll else 1
-                    total += copies * visit(body)
-                case When() | Phase():
-                    total += visit(op.body)
-        return total
-
-    return visit(program.body)
+    A start to another device counts as any start, a barrier as a signal and a wait for every other device.
+    """
+    issued: dict[type, str] = {Start: "start", RemoteStart: "start", Wait: "wait", Signal: "signal", Await: "wait"}
+    issued |= {SetScalar: "scalar", When: "when", Case: "when", Switch: "scalar"}
+    barrier = (program.devices - 1) * (table.issue("signal") + table.issue("wait"))
+    total = 0.0
+    for op in _Traced(program).operations():
+        total += table.issue(issued[type(op)]) if type(op) in issued else 0.0
+        total += table.cycles(op)[0] if isinstance(op, Compute) else 0.0
+        total += barrier if isinstance(op, Barrier) else 0.0
+    return total
 
 
 def phase_cycles(program: Program, kernel: Kernel, made: CompileReport) -> dict[str, int]:

@@ -25,8 +25,9 @@ from schedc.backends.pallas.aot.environment import compiler_environment
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, limits_of
 from schedc.compiler.shrink import Shrunk, shrink
+from schedc.errors import UserError
 from schedc.ir.allocate import allocate
-from schedc.ir.program import Loop, Phase, Program, When
+from schedc.ir.program import BLOCKS, Phase, Program
 from schedc.ir.text_print import print_op
 from schedc.ir.verify import verify
 from schedc.schedule.build import capacity_rows
@@ -129,7 +130,12 @@ def addressed(small: Shrunk, target: Target) -> Program:
 
 
 def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run:
-    """Run `program`, a schedule of the small model with addresses, in a process of its own."""
+    """Run `program`, a schedule of the small model with addresses, in a process of its own.
+
+    Raises UserError for one on several devices: the trial packs weights and reads caches of one.
+    """
+    if program.devices != 1:
+        raise UserError(f"{program.name} runs on {program.devices} devices; only a model on one can be interpreted")
     kernel = emit(program)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="schedc-interpret-") as name:
@@ -213,7 +219,7 @@ def _place(kernel: Kernel, line: int) -> str:
             break
         if isinstance(op, Phase):
             phase = op.name
-        if not isinstance(op, Phase | Loop | When):
+        if not isinstance(op, BLOCKS):
             text = print_op(op)
     return f"`{text}` of phase {phase}" if text else "an unknown operation"
 

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 from difflib import unified_diff
 
-from schedc.ir.program import Await, Compute, Loop, Op, Phase, Program, SetScalar, Signal, Start, Wait, When
+from schedc.ir.program import (
+    BLOCKS,
+    Await,
+    Barrier,
+    Case,
+    Compute,
+    Loop,
+    Op,
+    Phase,
+    Program,
+    RemoteStart,
+    SetScalar,
+    Signal,
+    Start,
+    Switch,
+    Wait,
+    When,
+)
 
 INDENT = "  "
 
@@ -33,7 +50,7 @@ def _lines(ops: tuple[Op, ...], depth: int) -> list[str]:
     last: list[str] = []
     for op in ops:
         text = _text(op)
-        inner = _lines(op.body, depth + 1) if isinstance(op, Loop | When | Phase) else []
+        inner = _lines(op.body, depth + 1) if isinstance(op, BLOCKS) else []
         these = [f"{INDENT * depth}{text}", *inner]
         if these != last:
             lines += these
@@ -49,12 +66,20 @@ def _text(op: Op) -> str:
             return f"loop {counter}{' unrolled' if unroll else ''}"
         case When(conditions, _):
             return f"when {' and '.join(condition.op for condition in conditions)}"
+        case Switch():
+            return "switch"
+        case Case(value):
+            return f"case {value}"
         case Start(source, target, semaphore):
             return f"start {source.storage} -> {target.storage} signals {semaphore.name}"
+        case RemoteStart(source, target, _, sent, arrived):
+            return f"remote.start {source.storage} -> {target.storage} sent {sent.name} signals {arrived.name}"
         case Wait(semaphore, _):
             return f"wait {semaphore.name}"
-        case Signal(semaphore, _):
-            return f"signal {semaphore.name}"
+        case Signal(semaphore, _, peer):
+            return f"signal {semaphore.name}{'' if peer is None else ' on a peer'}"
+        case Barrier():
+            return "barrier"
         case Await(semaphore, _):
             return f"await {semaphore.name}"
         case SetScalar(array, _, _):

@@ -20,23 +20,28 @@ from typing import Literal
 
 from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.operations import CycleTable
-from schedc.errors import CheckFailed
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr
+from schedc.errors import CheckFailed, UserError
+from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 from schedc.ir.program import (
     ROW_BYTES,
     Await,
+    Barrier,
+    Case,
     Compute,
     Loop,
     Op,
     Phase,
     Program,
+    RemoteStart,
     SemaphoreRef,
     SetScalar,
     Signal,
     Start,
+    Switch,
     Wait,
     When,
 )
+from schedc.ir.text_print import print_op
 from schedc.target.target import Target
 
 OUTSIDE = "between phases"
@@ -176,8 +181,11 @@ def simulate(
 ) -> Timeline:
     """Execute `program` once; `inputs` gives scalar arrays in place of `default_inputs`.
 
-    Raises Stuck if a wait can never end, ValueError for inputs that are not the program's.
+    Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program on
+    several devices: there is no model of the links between them.
     """
+    if program.devices != 1:
+        raise UserError(f"{program.name} runs on {program.devices} devices; only one device can be simulated")
     given = default_inputs(program)
     for name, values in (inputs or {}).items():
         if name not in given or len(values) != len(given[name]):
@@ -210,7 +218,7 @@ class _Device:
     def __post_init__(self) -> None:
         program = self.program
         self.arrays = {array.name for array in program.arrays}
-        self.scalars = [self.inputs.get(s.name) or [s.low] * s.length for s in program.scalars]
+        self.scalars = [self.inputs.get(s.name) or list(s.values) or [s.low] * s.length for s in program.scalars]
         self.scalar_index = {s.name: index for index, s in enumerate(program.scalars)}
         self.counts = {s.name: [0] * s.count for s in program.semaphores}
         self.counters: list[int] = []
@@ -260,13 +268,19 @@ class _Device:
                 return self._loop(op, scope, phase)
             case When():
                 return self._when(op, scope, phase)
+            case Switch():
+                return self._switch(op, scope, phase)
+            case Case(value):
+                raise UserError(f"{self.program.name}: case {value} stands outside a switch")
             case Start():
                 return self._start(op, scope, phase)
             case Wait(semaphore, amount) | Await(semaphore, amount):
                 bytes_awaited = amount * ROW_BYTES if isinstance(op, Wait) else 0
                 return self._wait(semaphore, amount, bytes_awaited, scope, phase)
-            case Signal(semaphore, amount):
+            case Signal(semaphore, amount, None):
                 return self._signal(semaphore, amount, scope, phase)
+            case RemoteStart() | Signal() | Barrier():
+                raise UserError(f"{self.program.name}: `{print_op(op)}` needs other devices, only one can be simulated")
             case Compute():
                 return self._compute(op, phase)
             case SetScalar():
@@ -304,15 +318,35 @@ class _Device:
         return run
 
     def _when(self, op: When, scope: dict[str, int], phase: PhaseTime) -> Run:
-        holds = self._condition(op.conditions, scope)
-        body = self._compiled(op.body, scope, phase)
+        return self._guarded(self._condition(op.conditions, scope), op.body, scope, phase)
+
+    def _guarded(self, holds: Value, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime) -> Run:
+        body = self._compiled(ops, scope, phase)
         tick = self._issue("when", phase)
-        predicated = [self._issue(type(o).__name__.lower(), phase) for o in op.body if isinstance(o, (Start, Wait))]
+        predicated = [self._issue(type(o).__name__.lower(), phase) for o in ops if isinstance(o, (Start, Wait))]
 
         def run() -> None:
             tick()
             for step in body if holds(self.counters, self.scalars) else predicated:
                 step()
+
+        return run
+
+    def _switch(self, op: Switch, scope: dict[str, int], phase: PhaseTime) -> Run:
+        """The selector is read once, then every case is guarded by itself."""
+        selector = self._expression(op.selector, scope)
+        tick, selected = self._issue("scalar", phase), [0]
+
+        def is_selected(value: int) -> Value:
+            return lambda counters, scalars: selected[0] == value
+
+        cases = [self._guarded(is_selected(case.value), case.body, scope, phase) for case in op.body]
+
+        def run() -> None:
+            tick()
+            selected[0] = selector(self.counters, self.scalars)
+            for case in cases:
+                case()
 
         return run
 
@@ -436,6 +470,8 @@ class _Device:
                 return f"({value})"
             case Counter(name):
                 return f"c[{scope[name]}]"
+            case Rank():
+                return "(0)"
             case Element(array, index):
                 return f"s[{self.scalar_index[array]}][{self._text(index, scope)}]"
             case Binary("min" | "max" as op, left, right):
