@@ -8,7 +8,7 @@ import pytest
 from .conftest import Command
 
 HEAVY = ("jax", "jaxlib", "libtpu", "numpy", "networkx", "pydantic", "yaml", "tokenizers", "gguf", "safetensors")
-COMMANDS = ("compile", "import", "inspect", "models", "pack", "policies", "run", "targets", "verify")
+COMMANDS = ("check", "compile", "emit", "import", "inspect", "models", "pack", "policies", "run", "targets", "verify")
 
 
 def imported_by(arguments: list[str]) -> str:
@@ -28,7 +28,10 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert imported_by(arguments) == ""
 
 
-@pytest.mark.parametrize("arguments", [["compile", "--help"], ["run", "--help"], ["inspect", "ir", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["compile", "--help"], ["check", "--help"], ["emit", "--help"], ["run", "--help"], ["inspect", "ir", "--help"]],
+)
 def test_help_of_a_command_imports_no_more_than_typer_does(arguments: list[str]) -> None:
     assert imported_by(arguments) in ("", "pydantic")  # newer typer checks arguments with pydantic
 

@@ -44,6 +44,7 @@ def test_the_compiler_knows_the_topology_by_its_own_name():
          "unknown target 'gpu'; nearest: tpu7x; a chip of your own is given as a file, ./gpu.yaml"),
         ("tpu7x:2x2", 1, "tpu7x:2x2: topology 2x2 has 2 dimensions, tpu7x has 3, as in 2x2x1"),
         ("tpu7x:2x3x1", 1, "tpu7x:2x3x1: topology 2x3x1 is not made of whole hosts of 2x2x1 chips"),
+        ("tpu7x:", 1, "tpu7x:: a topology is missing after the colon, like 2x2x1"),
         ("tpu7x:2x2x0", 1, "tpu7x:2x2x0: topology '2x2x0' is not like 2x2x1"),
         ("v5e:32x32", 1, "v5e:32x32: topology 32x32 is 1024 chips, the largest slice of v5e has 256"),
         ("tpu7x:2x2x1", 9, "tpu7x:2x2x1 has 8 devices (4 chips of 2); 9 cannot be used"),
