@@ -95,11 +95,10 @@ class BodyEmitter:
                 self._put(depth, f"remote_copy({places}, {semaphores}).start()")
             case Wait(semaphore, rows):
                 self._put(depth, f"wait({self.semaphore(semaphore, known)}, {self._words(op)}, {rows})")
-            case Signal(semaphore, amount, None):
-                self._put(depth, f"signal({self.semaphore(semaphore, known)}, {amount})")
             case Signal(semaphore, amount, peer):
                 place = self.semaphore(semaphore, known)
-                self._put(depth, f"signal_peer({place}, {amount}, {self._expression(peer, known)})")
+                to = "" if peer is None else f", {self._expression(peer, known)}"
+                self._put(depth, f"{'signal_peer' if to else 'signal'}({place}, {amount}{to})")
             case Await(semaphore, amount):
                 self._put(depth, f"await_signal({self.semaphore(semaphore, known)}, {amount})")
             case Barrier():
@@ -136,14 +135,14 @@ class BodyEmitter:
         return f"enter(rank, {devices}, {ENTERED})" if devices > 2 else f"enter(rank, {devices})"
 
     def _words(self, wait: Wait) -> str:
-        """Storage with as many rows as the wait takes, which describe their number to it."""
-        pools = sorted(self.program.pools, key=lambda pool: -pool.rows)
-        arrays = sorted(self.program.arrays, key=lambda array: -array.rows)
-        largest = [*pools[:1], *arrays[:1]]
-        for storage in largest:
-            if storage.rows >= wait.rows:
-                return storage.name
-        has = " and ".join(f"{storage.name} has {storage.rows}" for storage in largest) or "there is none"
+        """Storage with as many rows as the wait takes, by which it is told their number."""
+        pools = [(pool.rows, pool.name) for pool in self.program.pools]
+        arrays = [(array.rows, array.name) for array in self.program.arrays]
+        largest = [max(kind, key=lambda storage: storage[0]) for kind in (pools, arrays) if kind]
+        for rows, name in largest:
+            if rows >= wait.rows:
+                return name
+        has = " and ".join(f"{name} has {rows}" for rows, name in largest) or "there is none"
         raise EmitError(f"{print_op(wait)}: wants a pool or an array of {wait.rows} rows, {has}: wait in several steps")
 
     def _arguments(self, op: Compute, known: frozenset[str]) -> Iterator[str]:
