@@ -48,7 +48,8 @@ def _levels(expr: Expr) -> int:
     """The height of the tree, without recursion."""
     if not isinstance(expr, (Binary, Element)):
         return 0
-    highest, queue = 0, [(expr, 0)]
+    highest = 0
+    queue: list[tuple[Expr, int]] = [(expr, 0)]
     while queue:
         node, level = queue.pop()
         highest = max(highest, level)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from schedc.ir.expr import Compare, Const, Expr
@@ -130,7 +130,8 @@ def _declaration(cursor: Cursor, keyword: str) -> Any:
 def _buffer(cursor: Cursor, name: str) -> Buffer:
     """Slots, alignment and address may be left out, but come in this order."""
     cursor.word("in")
-    buffer = Buffer(name, cursor.name("the name of a pool"), _field(cursor, "rows"))
+    pool, rows = cursor.name("the name of a pool"), _field(cursor, "rows")
+    fields: dict[str, int] = {}
     left = ["slots", "align", "at"]
     while not cursor.at_line_end():
         choices = ", ".join(f"`{word}`" for word in left)
@@ -140,9 +141,8 @@ def _buffer(cursor: Cursor, name: str) -> Buffer:
         left = left[left.index(word) + 1 :]
         if word != "at":
             cursor.symbol("=")
-        value = cursor.integer("the first row of the buffer" if word == "at" else "an integer")
-        buffer = replace(buffer, **{"address" if word == "at" else word: value})
-    return buffer
+        fields[word] = cursor.integer("the first row of the buffer" if word == "at" else "an integer")
+    return Buffer(name, pool, rows, fields.get("slots", 1), fields.get("at"), fields.get("align", 8))
 
 
 def _values(cursor: Cursor) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ import typer
 from schedc.cli.console import Json, Stages, print_json, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_options
 from schedc.cli.pass_options import PassOptions
-from schedc.errors import CheckFailed
 
 
 def register(app: typer.Typer) -> None:
@@ -64,14 +63,11 @@ def compile(
         write_program(compiled, draft)
         checked = None
         if not no_check:
-            from schedc.compiler.check import check
+            from schedc.compiler.check import check, require_agreement
 
             with stages.stage("TPU compiler") as say:
                 checked = check(compiled, draft / KERNEL, timeout, say)
-            if checked.problems:
-                lines = (f"  {problem}" for problem in checked.problems)
-                message = "\n".join(["the compiled kernel is not what the program says:", *lines])
-                raise CheckFailed(message, problems=checked.problems, details={"compiler": checked.to_dict()})
+            require_agreement(checked)
         if export:
             _export(draft, request.target.topology_name, request.target.devices_used, timeout, stages)
         verdict = None if checked is None else checked.to_dict()

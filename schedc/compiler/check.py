@@ -38,6 +38,7 @@ from schedc.ir.program import (
     walk,
 )
 from schedc.ir.text_print import print_op
+from schedc.target.target import Target
 
 LARGE_COPY_BYTES = 2**20
 """A copy of this size beside the kernel means that XLA moves a weight or a cache in every step."""
@@ -86,18 +87,29 @@ class CheckReport:
 
 def check(compiled: Compiled, kernel_path: Path, timeout: float = 600, progress: Progress | None = None) -> CheckReport:
     """Raises CheckFailed, at the operation of the program, if the compiler refuses the kernel."""
-    target = compiled.request.target
+    return check_kernel(compiled.program, compiled.kernel, compiled.request.target, kernel_path, timeout, progress)
+
+
+def check_kernel(
+    program: Program,
+    kernel: Kernel,
+    target: Target,
+    kernel_path: Path,
+    timeout: float = 600,
+    progress: Progress | None = None,
+) -> CheckReport:
+    """The same for a program that no model was compiled to."""
     try:
         made = compile_kernel(
             kernel_path, target.topology_name, target.devices_used, timeout=timeout, progress=progress
         )
     except CompileFailed as error:
-        raise CheckFailed(_located(error, compiled.kernel)) from None
+        raise CheckFailed(_located(error, kernel)) from None
     kinds: tuple[AllocationKind, ...] = ("scratch", "internal", "spill", "window", "other")
     vmem: dict[str, int] = {kind: made.vmem_bytes(kind) for kind in kinds}
-    ours = sum(pool.rows for pool in compiled.program.pools) * ROW_BYTES
+    ours = sum(pool.rows for pool in program.pools) * ROW_BYTES
     limit = target.capability.vmem_usable_bytes
-    wanted = list(expected_transfers(compiled.program, compiled.kernel))
+    wanted = list(expected_transfers(program, kernel))
     return CheckReport(
         versions=asdict(made.versions),
         lower_seconds=round(made.seconds.lower, 2),
@@ -107,11 +119,18 @@ def check(compiled: Compiled, kernel_path: Path, timeout: float = 600, progress:
         program_vmem_bytes=ours,
         vmem_limit_bytes=limit,
         issue_cycles=made.cycles.total if made.cycles else 0,
-        predicted_cycles=round(predicted_cycles(compiled.program, CycleTable.on(target.cost))),
-        phase_cycles=phase_cycles(compiled.program, compiled.kernel, made),
+        predicted_cycles=round(predicted_cycles(program, CycleTable.on(target.cost))),
+        phase_cycles=phase_cycles(program, kernel, made),
         transfers=len(wanted),
         problems=(*_memory_problems(vmem, ours, limit, made), *check_order(made, wanted)),
     )
+
+
+def require_agreement(checked: CheckReport) -> None:
+    """Raises CheckFailed if there are problems."""
+    if checked.problems:
+        lines = ["the compiled kernel is not what the program says:", *(f"  {problem}" for problem in checked.problems)]
+        raise CheckFailed("\n".join(lines), problems=checked.problems, details={"compiler": checked.to_dict()})
 
 
 def _memory_problems(vmem: Mapping[str, int], ours: int, limit: int, made: CompileReport) -> Iterator[str]:

@@ -102,3 +102,27 @@ def test_the_kernel_of_the_example_adds_its_tiles(schedc: Command) -> None:
     tiles = np.random.default_rng(0).standard_normal((10, 8, 128)).astype(np.float32)
     (total,) = step(tiles.reshape(80, 128).view(np.int32))
     np.testing.assert_allclose(np.asarray(total).view(np.float32), tiles.sum(axis=0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.kernel
+def test_the_tpu_compiler_agrees_with_the_kernel_of_the_example(schedc: Command) -> None:
+    said = schedc("emit", written(EXAMPLE), "--check", "--json")
+    assert said.code == 0, said.err
+    compiler = said.json()["compiler"]
+    assert compiler["problems"] == [] and compiler["transfers"] == 3
+    assert compiler["vmem_bytes"]["scratch"] == said.json()["vmem"]["peak_bytes"]
+
+
+def test_a_kernel_that_the_tpu_compiler_refuses_is_not_written(
+    schedc: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from schedc.compiler import check
+    from schedc.errors import CheckFailed
+
+    def refuse(*arguments: object) -> None:
+        raise CheckFailed("the TPU compiler refuses the kernel (compile): no")
+
+    monkeypatch.setattr(check, "check_kernel", refuse)
+    message = refused(schedc("emit", written(EXAMPLE), "--check"), code=1)
+    assert message == "the TPU compiler refuses the kernel (compile): no"
+    assert not Path("p.py").exists()
