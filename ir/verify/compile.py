@@ -95,9 +95,9 @@ class Compiler:
                 return self._remote_start(op, node.index, traced)
             case Wait(ref, rows):
                 return self._on_semaphore(ref, lambda element: machine.wait(element, rows))
-            case Signal(ref, amount, None):
-                return self._on_semaphore(ref, lambda element: machine.signal(element, amount, None))
             case Signal(ref, amount, peer):
+                if peer is None:
+                    return self._on_semaphore(ref, lambda element: machine.signal(element, amount, None))
                 to = self._peer(compile_expr(machine, peer))
                 return self._on_semaphore(ref, lambda element: _with(to(), machine.signal, element, amount))
             case Await(ref, amount):

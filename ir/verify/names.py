@@ -86,8 +86,8 @@ class _Names:
             case Switch(selector, cases):
                 yield from self._expr(selector, counters)
                 values = [case.value for case in cases]
-                for value in sorted({value for value in values if values.count(value) > 1}):
-                    yield f"has case {value} twice", "give each case a value of its own"
+                for number in sorted({number for number in values if values.count(number) > 1}):
+                    yield f"has case {number} twice", "give each case a value of its own"
             case Compute():
                 for operand in op.operands:
                     yield from self._region(operand.region, counters)
