@@ -38,8 +38,8 @@ from schedc.ir.text_expr import read_compare, read_expr, read_index
 from schedc.ir.text_lex import Cursor
 from schedc.ir.text_print import PROGRAM_NAME
 
-_DECLARATIONS = ("devices", "attribute", "pool", "buffer", "hbm", "smem", "table", "semaphore")
-_OPERATIONS = (
+DECLARATIONS = ("devices", "attribute", "pool", "buffer", "hbm", "smem", "table", "semaphore")
+OPERATIONS = (
     *("start", "remote.start", "wait", "signal", "await", "barrier"),
     *("compute", "set", "loop", "when", "switch", "phase"),
 )
@@ -67,10 +67,10 @@ def parse_located(text: str) -> tuple[Program, Places]:
     cursor.word("program")
     name = cursor.name("the program's name", PROGRAM_NAME)
     cursor.symbol("{")
-    declared: dict[str, list[Any]] = {keyword: [] for keyword in _DECLARATIONS}
+    declared: dict[str, list[Any]] = {keyword: [] for keyword in DECLARATIONS}
     places: dict[str, int] = {}
     start = cursor.offset
-    while (keyword := cursor.try_words(_DECLARATIONS)) is not None:
+    while (keyword := cursor.try_words(DECLARATIONS)) is not None:
         kind = "smem" if keyword == "table" else keyword
         if kind == "devices" and declared["devices"]:
             cursor.fail_at(start, "no second `devices`")
@@ -170,9 +170,9 @@ def _ops(cursor: Cursor, expected: str | None = None) -> tuple[Op, ...]:
     ops: list[Op] = []
     while not cursor.try_symbol("}"):
         start = cursor.offset
-        keyword = cursor.try_words(_OPERATIONS)
+        keyword = cursor.try_words(OPERATIONS)
         if keyword is None:
-            late = cursor.try_words(_DECLARATIONS) is not None
+            late = cursor.try_words(DECLARATIONS) is not None
             also = " (declarations stand before all operations)" if late else ""
             cursor.fail_at(start, expected or f"an operation or `}}`{also}")
         cursor.operations.append(start)
