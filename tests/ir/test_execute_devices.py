@@ -232,6 +232,7 @@ def test_a_device_may_end_before_all_has_come(body, expected):
 
 def test_what_comes_after_the_end_is_charged_to_the_receiver():
     text = devices(f"barrier\nwhen rank == 0 {{\n{SENT}\n}}")
+    assert all(faults(text))
     assert {fault.device for of_seed in faults(text) for fault in of_seed} == {1}
     assert {fault.step for of_seed in faults(text) for fault in of_seed} == {1}
 

@@ -122,7 +122,7 @@ def test_inputs_that_break_their_declaration_are_the_callers_mistake(values, mes
         execute(parse("barrier"), {"n": values}, 0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(programs)
 def test_no_program_raises(program):
     with patch.object(unrolling, "STEP_LIMIT", 100):
