@@ -18,7 +18,7 @@ class TimedRun:
         """The next step of each device."""
         self._met = [0] * devices
         """The last barrier that each device came to."""
-        self._begun, self._ended = [False] * devices, [False] * devices
+        self._ended = [False] * devices
         self._faults: list[Fault] = []
 
     def faults(self) -> list[Fault]:

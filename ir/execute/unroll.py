@@ -155,6 +155,8 @@ class _Unrolling:
     def _step(self, op: Op) -> Callable[[], Step]:
         semaphore = self._operands.semaphore
         match op:
+            case Wait(_, amount) | Await(_, amount) | Signal(_, amount) if amount < 0:
+                return lambda: refuse("out-of-range", f"an amount of {amount}")
             case Start(source, target, ref):
                 ends, arrived, rank = self._operands.pair(source, target), semaphore(ref), self._rank
                 return lambda: Copy(*ends(), rank, None, arrived())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -10,7 +11,7 @@ from random_programs import programs
 
 from schedc.ir.execute import execute, run, unfold
 from schedc.ir.execute import unroll as unrolling
-from schedc.ir.program import Program
+from schedc.ir.program import Program, SemaphoreRef, Signal
 from schedc.ir.text_parse import parse_program
 
 DECLARATIONS = """program p {
@@ -91,6 +92,11 @@ def test_the_fault_is_that_of_the_device_and_the_iteration_where_it_comes_first(
     faults = execute(parse(body), {}, 0)
     assert [(fault.device, fault.step) for fault in faults] == [(0, 2), (1, 2)]
     assert faults[0].detail == "slot 2 of a, which has 2: compute k(o: write a<l>[0 +: 8]) with {'l': 2}"
+
+
+def test_a_negative_amount_is_out_of_range():
+    program = replace(parse(""), body=(Signal(SemaphoreRef("g"), -1),))
+    assert {fault.kind for fault in execute(program, {}, 0)} == {"out-of-range"}
 
 
 def test_a_counter_is_no_more_after_its_loop():
