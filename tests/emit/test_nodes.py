@@ -9,7 +9,7 @@ import pytest
 from schedc.backends.pallas.emit.devices import extra_semaphores
 from schedc.backends.pallas.emit.kernel import emit
 from schedc.backends.pallas.errors import EmitError
-from schedc.ir.program import Program, Semaphore
+from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program
 
 DECLARED = """\
@@ -47,8 +47,7 @@ def lines(body: str, devices: int = 4) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-ENTER = ["enter(rank, 4, every_device_entered)"]
-LEAVE = ["leave(every_device_entered, 4)"]
+BARRIER = "barrier(rank, 4)"
 
 
 @pytest.mark.parametrize(
@@ -64,17 +63,13 @@ LEAVE = ["leave(every_device_entered, 4)"]
         ),
         ("signal ready[2] amount=2 on (rank ^ 1) % 4", ["signal_peer(ready.at[2], 2, lax.rem(rank ^ 1, 4))"]),
         ("signal ready amount=1", ["signal(ready.at[0], 1)"]),
-        ("barrier", ["meet(peers_met, rank, 4)"]),
-        ("loop l < 2 {\n barrier\n}", ["@pl.loop(0, 2)", "def _(l):", "meet(peers_met, rank, 4)"]),
+        ("barrier", [BARRIER]),
+        ("loop l < 2 {\n barrier\n}", ["@pl.loop(0, 2)", "def _(l):", BARRIER]),
         ("when rank == 0 {\n}", ["@pl.when(rank == 0)", "def _():", "pass"]),
     ],
 )
 def test_an_operation_on_another_device_is_one_line(body: str, expected: list[str]) -> None:
-    assert lines(f"barrier\n{body}") == ENTER + expected + LEAVE
-
-
-def test_two_devices_need_no_leave() -> None:
-    assert lines("barrier\nbarrier", devices=2) == ["enter(rank, 2)", "meet(peers_met, rank, 2)"]
+    assert lines(f"barrier\n{body}") == [BARRIER, *expected]
 
 
 def test_the_rank_is_asked_for_only_where_it_is_used() -> None:
@@ -83,25 +78,12 @@ def test_the_rank_is_asked_for_only_where_it_is_used() -> None:
     assert 'rank = lax.axis_index("device")' in kernel("when rank == 1 {\n}")
 
 
-@pytest.mark.parametrize(
-    ("devices", "body", "extra"),
-    [
-        (4, "signal ready amount=1", ()),
-        (2, "barrier", ()),
-        (4, "barrier", (Semaphore("every_device_entered", 1, "regular"),)),
-        (2, "barrier\nbarrier", (Semaphore("peers_met", 1, "regular"),)),
-        (
-            4,
-            "barrier\nloop l < 2 {\n barrier\n}",
-            (Semaphore("every_device_entered", 1, "regular"), Semaphore("peers_met", 3, "regular")),
-        ),
-    ],
-)
-def test_barriers_take_semaphores_of_their_own(devices: int, body: str, extra: tuple[Semaphore, ...]) -> None:
-    made = program(body, devices)
-    assert extra_semaphores(made) == extra
-    declared = re.findall(r"SemaphoreType\.REGULAR\(\((\d+),\)\),  # (\w+)", emit(made).source)
-    assert declared == [("3", "ready"), *((str(semaphore.count), semaphore.name) for semaphore in extra)]
+def test_all_barriers_take_one_semaphore_that_is_not_the_programs() -> None:
+    counts = [extra_semaphores(program(body)) for body in ("", "barrier", "barrier\nloop l < 2 {\n barrier\n}")]
+    assert counts == [0, 1, 1]
+    source = emit(program("barrier")).source
+    assert re.findall(r"SemaphoreType\.REGULAR\(\((\d+),\)\),  # (\w+)", source) == [("3", "ready")]
+    assert "collective_id=0" in source and "collective_id" not in emit(program("")).source
 
 
 SWITCH = """\
@@ -227,17 +209,17 @@ def test_what_cannot_be_emitted_is_refused(body: str, devices: int, message: str
     ("old", "new", "message"),
     [
         ("tile", "selected", "selected: already the name of an operation or of other storage"),
-        ("tile", "peers_met", "peers_met: already the name"),
+        ("tile", "barrier", "barrier: already the name"),
         ("tile", "kind_in_smem", "kind_in_smem: already the name"),
         ("tile", "kv_before", "kv_before: already the name"),
         ("buffer tile", 'buffer "rank"', "rank: already the name"),
     ],
 )
 def test_names_that_the_kernel_needs_are_refused(old: str, new: str, message: str) -> None:
-    body = "barrier\nbarrier\nswitch position[0] {\n}"
+    body = "barrier\nswitch position[0] {\n}"
     text = f"{DECLARED % 2}{body}\n}}\n"
     with pytest.raises(EmitError, match=re.escape(message)):
-        emit(parse_program(text.replace(old, new)))
+        emit(parse_program(text.replace(f"{old} in", f"{new} in")))
 
 
 def test_names_and_facts_cannot_break_out_of_comments_and_strings() -> None:

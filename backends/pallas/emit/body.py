@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedc.backends.pallas.emit.devices import ENTERED, MET
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
 from schedc.backends.pallas.errors import EmitError
 from schedc.ir.expr import Binary, Compare, Const, Element, Expr, Rank, leaves
@@ -50,13 +49,10 @@ class BodyEmitter:
         """Tables that are read when the kernel is traced."""
         self.smem_tables: set[str] = set()
         """Tables that are read when it runs."""
-        self._barriers = 0
 
     def emit_program(self) -> None:
         """Raises EmitError for a wait that no storage is large enough to describe."""
         self.emit(self.program.body, 1, self.tables)
-        if self._barriers and self.program.devices > 2:
-            self._put(1, f"leave({ENTERED}, {self.program.devices})")
 
     def emit(self, ops: tuple[Op, ...], depth: int, known: frozenset[str]) -> None:
         for op in ops:
@@ -102,7 +98,8 @@ class BodyEmitter:
             case Await(semaphore, amount):
                 self._put(depth, f"await_signal({self.semaphore(semaphore, known)}, {amount})")
             case Barrier():
-                self._put(depth, self._barrier())
+                self.uses_rank = True
+                self._put(depth, f"barrier(rank, {self.program.devices})")
             case SetScalar(array, index, value):
                 self._put(depth, f"{array}[{self._expression(index, known)}] = {self._expression(value, known)}")
             case Compute():
@@ -124,15 +121,6 @@ class BodyEmitter:
                 self._put(depth, f"@pl.when(selected == {case.value})")
                 self._put(depth, "def _():")
             self._block(case.body, depth + 1, known)
-
-    def _barrier(self) -> str:
-        """The first barrier in program order is the one by which the kernels know of each other."""
-        self._barriers += 1
-        self.uses_rank = True
-        devices = self.program.devices
-        if self._barriers > 1:
-            return f"meet({MET}, rank, {devices})"
-        return f"enter(rank, {devices}, {ENTERED})" if devices > 2 else f"enter(rank, {devices})"
 
     def _words(self, wait: Wait) -> str:
         """Storage with as many rows as the wait takes, by which it is told their number."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from schedc.backends.pallas.emit.body import BodyEmitter, buffer_lines
-from schedc.backends.pallas.emit.devices import extra_semaphores, updates_in_place
+from schedc.backends.pallas.emit.devices import updates_in_place
 from schedc.backends.pallas.emit.expressions import in_smem
 from schedc.backends.pallas.emit.interface import arguments, inputs, outputs, states, tables
-from schedc.ir.program import Array, Barrier, Program, Scalars, Semaphore, walk
+from schedc.ir.program import Array, Barrier, Program, Scalars, walk
 
 
 def _in_smem(program: Program, body: BodyEmitter) -> list[Scalars]:
     return [table for table in tables(program) if table.name in body.smem_tables]
-
-
-def _semaphores(program: Program) -> tuple[Semaphore, ...]:
-    return program.semaphores + extra_semaphores(program)
 
 
 def signature_lines(program: Program, body: BodyEmitter) -> list[str]:
@@ -24,7 +20,7 @@ def signature_lines(program: Program, body: BodyEmitter) -> list[str]:
     results = [a.name for a in _results(program)]
     scratch = [pool.name for pool in program.pools]
     scratch += [s.name for s in program.scalars if s.role == "local"]
-    scratch += [s.name for s in _semaphores(program)]
+    scratch += [s.name for s in program.semaphores]
     lines = ["def kernel("]
     for group in (scalars, arrays, results, scratch):
         if group:
@@ -76,7 +72,7 @@ def call_lines(program: Program, body: BodyEmitter) -> list[str]:
             for s in program.scalars
             if s.role == "local"
         ),
-        *(f"            pltpu.SemaphoreType.{s.kind.upper()}(({s.count},)),  # {s.name}" for s in _semaphores(program)),
+        *(f"            pltpu.SemaphoreType.{s.kind.upper()}(({s.count},)),  # {s.name}" for s in program.semaphores),
         "        ),",
         f"        input_output_aliases={f'{aliases!r} if interpret else {{}}' if in_place else repr(aliases)},",
         "        # Every address is proven to be in range, so the checks at run time are off.",

@@ -1,27 +1,16 @@
-"""What a kernel on many devices needs beside its program: the entry barrier's rules, and semaphores for barriers."""
+"""What a kernel on many devices needs beside its program, and what its program must not do."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedc.ir.program import Barrier, Op, Phase, Program, RemoteStart, Semaphore, Signal, walk
+from schedc.ir.program import Barrier, Op, Phase, Program, RemoteStart, Signal, walk
 from schedc.ir.text_print import print_op
 
-ENTERED = "every_device_entered"
-"""Counts the peers that are past the first barrier."""
-MET = "peers_met"
-"""A semaphore for each peer, for the later barriers."""
 
-
-def extra_semaphores(program: Program) -> tuple[Semaphore, ...]:
-    """The semaphores that the kernel has beside the program's own; they count against the chip's limit."""
-    barriers = sum(isinstance(op, Barrier) for op in walk(program.body))
-    extra = []
-    if barriers and program.devices > 2:
-        extra.append(Semaphore(ENTERED, 1, "regular"))
-    if barriers > 1:
-        extra.append(Semaphore(MET, program.devices - 1, "regular"))
-    return tuple(extra)
+def extra_semaphores(program: Program) -> int:
+    """How many semaphores the kernel takes of the chip's beside the program's own: barriers share one."""
+    return int(any(isinstance(op, Barrier) for op in walk(program.body)))
 
 
 def is_remote(op: Op) -> bool:

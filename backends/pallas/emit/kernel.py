@@ -67,14 +67,11 @@ def emit(program: Program) -> Kernel:
 
 
 def _transfer_kinds(program: Program) -> set[str]:
-    names: dict[type, str] = {Start: "copy", RemoteStart: "remote_copy", Wait: "wait", Await: "await_signal"}
+    names: dict[type, str] = {Start: "copy", RemoteStart: "remote_copy", Wait: "wait"}
+    names |= {Await: "await_signal", Barrier: "barrier"}
     kinds = {names[type(op)] for op in walk(program.body) if type(op) in names}
     signals = [op for op in walk(program.body) if isinstance(op, Signal)]
     kinds |= {"signal" if op.peer is None else "signal_peer" for op in signals}
-    barriers = sum(isinstance(op, Barrier) for op in walk(program.body))
-    kinds |= {"enter"} if barriers else set()
-    kinds |= {"meet"} if barriers > 1 else set()
-    kinds |= {"leave"} if barriers and program.devices > 2 else set()
     return kinds | ({"slots"} if any(buffer.slots > 1 for buffer in program.buffers) else set())
 
 

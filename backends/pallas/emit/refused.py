@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 
-from schedc.backends.pallas.emit.devices import device_problems, extra_semaphores
+from schedc.backends.pallas.emit.devices import device_problems
 from schedc.backends.pallas.emit.expressions import in_smem
 from schedc.backends.pallas.emit.included import Definition
 from schedc.backends.pallas.errors import EmitError
@@ -30,7 +30,6 @@ def _name_problems(program: Program, taken: set[str]) -> Iterator[str]:
     names = [declared.name for kind in storage for declared in kind]
     names += [f"{array.name}_before" for array in program.arrays if array.role == "state"]
     names += [in_smem(table.name) for table in program.scalars if table.role == "table"]
-    names += [semaphore.name for semaphore in extra_semaphores(program)]
     names += ["selected"] if any(isinstance(op, Switch) for op in walk(program.body)) else []
     names += ["rank"] if program.devices > 1 else []
     taken = set(taken)
