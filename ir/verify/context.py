@@ -9,9 +9,11 @@ from schedc.ir.program import BLOCKS, Await, Barrier, Op, Program, RemoteStart, 
 from schedc.ir.verify.linear import Atoms
 from schedc.ir.verify.logic import Condition, Facts, Logic
 from schedc.ir.verify.source import Source
-from schedc.ir.verify.verdict import Refusal
+from schedc.ir.verify.verdict import Place, Refusal
 
 _MOST_REFUSALS = 20
+_MOST_OPERATIONS = 2_000_000
+"""Executed in one proof, on all devices and in all worlds: about a minute."""
 
 
 class EnoughError(Exception):
@@ -45,6 +47,7 @@ class Context:
         self.shared = frozenset(_shared_semaphores(self.source.ops))
         """Semaphores that other devices add to."""
         self._communicating: dict[int, bool] = {}
+        self._executed = 0
         read_outputs = {
             op.source.storage
             for op in self.source.ops
@@ -68,6 +71,18 @@ class Context:
                 )
             self._communicating[id(op)] = known
         return known
+
+    def executed(self, operations: int, place: Place) -> None:
+        """Count operations that were executed. Raises EnoughError when there are too many."""
+        self._executed += operations
+        if self._executed > _MOST_OPERATIONS:
+            self.refusals["too-long"] = Refusal(
+                "too-long",
+                f"the proof has executed {_MOST_OPERATIONS} operations and is at {place}",
+                "let fewer iterations communicate, or prove the same program with fewer",
+                place,
+            )
+            raise EnoughError
 
     def guard_text(self, guard: Facts) -> str:
         return " and ".join(self._condition_text(condition) for condition in guard) or "always"

@@ -22,7 +22,7 @@ def _unique(program: Program) -> Iterator[Refusal]:
         [semaphore.name for semaphore in program.semaphores],
     ):
         for name in sorted({name for name in names if names.count(name) > 1}):
-            yield Refusal("duplicate-name", f"{name} is declared twice", "rename one of the two")
+            yield Refusal("duplicate-name", f"{name} is declared twice", "rename one of the two", storage=name)
 
 
 def _addresses(program: Program) -> Iterator[Refusal]:

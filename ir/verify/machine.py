@@ -16,6 +16,7 @@ from schedc.ir.verify.state import Access, Counters, Element, State, Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
 _MOST_CASES = 256
+_COUNTED = 1000
 
 
 class Machine:
@@ -65,6 +66,8 @@ class Machine:
         for node in nodes:
             self._current = node.index
             self.examined += 1
+            if self.examined % _COUNTED == 0:
+                self.context.executed(_COUNTED, self.place())
             node.run()
 
     def skips(self, op: Op) -> bool:

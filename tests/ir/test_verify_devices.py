@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schedc.ir.text_parse import parse_program
-from schedc.ir.verify import Limits, Verdict, verify
+from schedc.ir.verify import Limits, Verdict, context, verify
 
 LIMITS = Limits(vmem_bytes=1 << 26, smem_bytes=1 << 20, semaphores=4096)
 EXCHANGE = """
@@ -178,3 +178,10 @@ def test_a_selector_that_depends_on_scalars_takes_every_case():
     """
     assert verify(parse_program(text.replace("ROWS", "8")), LIMITS).proven
     assert rules(verify(parse_program(text.replace("ROWS", "4")), LIMITS)) == {"guard-mismatch"}
+
+
+def test_a_proof_that_would_take_for_ever_is_given_up(monkeypatch):
+    monkeypatch.setattr(context, "_MOST_OPERATIONS", 20_000)
+    text = EXCHANGE.format(devices=2, slots=2, peer="rank ^ 1", after="").replace("l < 9", "l < 9000000")
+    (refusal,) = verify(parse_program(text), LIMITS).refusals
+    assert refusal.rule == "too-long"
