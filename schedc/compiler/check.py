@@ -212,11 +212,11 @@ def expected_transfers(program: Program, kernel: Kernel) -> Iterator[Expected]:
 def predicted_cycles(program: Program, table: CycleTable) -> float:
     """Issue cycles of all operations, every loop body once and unrolled loops copy by copy.
 
-    A start to another device counts as any start, a barrier as a signal and a wait for every other device.
+    A start to another device counts as any start, a barrier as a signal to every other device and a wait.
     """
     issued: dict[type, str] = {Start: "start", RemoteStart: "start", Wait: "wait", Signal: "signal", Await: "wait"}
     issued |= {SetScalar: "scalar", When: "when", Case: "when", Switch: "scalar"}
-    barrier = (program.devices - 1) * (table.issue("signal") + table.issue("wait"))
+    barrier = (program.devices - 1) * table.issue("signal") + table.issue("wait")
     total = 0.0
     for op in _Traced(program).operations():
         total += table.issue(issued[type(op)]) if type(op) in issued else 0.0
