@@ -1,28 +1,14 @@
-"""Single faults put into a program."""
+"""Every program that lacks one operation of another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from schedc.ir.program import Op, Program, Signal, Start, Wait, walk
+from schedc.ir.program import Await, Barrier, Op, Program, RemoteStart, Signal, Start, Wait
+from tests.ir.mutation.edit import exchanged, operations
 
 
 def removals(program: Program) -> Iterator[tuple[Op, Program]]:
-    """The program without one start, wait or signal, for every one of them."""
-    for index, op in enumerate(walk(program.body)):
-        if isinstance(op, (Start, Wait, Signal)):
-            body, _ = _without(program.body, index, 0)
-            yield op, replace(program, body=body)
-
-
-def _without(ops: tuple[Op, ...], index: int, at: int) -> tuple[tuple[Op, ...], int]:
-    kept: list[Op] = []
-    for op in ops:
-        here, at = at, at + 1
-        if hasattr(op, "body"):
-            body, at = _without(op.body, index, at)
-            op = replace(op, body=body)  # type: ignore[call-arg]
-        if here != index:
-            kept.append(op)
-    return tuple(kept), at
+    """The program without one start, wait, signal or barrier, for every one of them."""
+    for path, op in operations(program, Start, RemoteStart, Wait, Signal, Await, Barrier):
+        yield op, exchanged(program, path)
