@@ -84,7 +84,7 @@ def reverse_transfer(program: Program, rng: random.Random) -> Program | None:
 
 @kind
 def swap_operands(program: Program, rng: random.Random) -> Program | None:
-    """Two operands of a computation, or the sources of two transfers, change places."""
+    """Two operands of a computation change places."""
     path, op = rng.choice(operations(program, Compute))
     pairs = [
         (a, b)
@@ -101,7 +101,7 @@ def swap_operands(program: Program, rng: random.Random) -> Program | None:
 
 @kind
 def read_too_much(program: Program, rng: random.Random) -> Program | None:
-    """A computation uses a tile more of its operand than there should be something in."""
+    """A computation uses a tile more than its operand has."""
     known = sizes(program)
     found = [s for s in all_sites(program, Region, Compute) if s[2].rows + TILE <= known[s[2].storage]]
     if not found:
