@@ -177,3 +177,34 @@ def test_a_mesh_of_another_size_is_refused(tmp_path: Path) -> None:
     message = "exchange wants a mesh of 4 devices on the one axis 'device', this one is {'device': 2}"
     with pytest.raises(CompileFailed, match=re.escape(message)):
         compile_kernel(path, TOPOLOGY, 2, dump=False)
+
+
+THROUGH_HBM = """\
+program through {
+  devices 2
+  attribute vmem_limit_bytes = 67043328
+  pool work rows=8
+  buffer inbox in work rows=8 slots=1 align=8 at 0
+  hbm x rows=8 input
+  hbm y rows=16 output
+  semaphore sent[1] dma
+  semaphore arrived[2] dma
+  barrier
+  remote.start x[0 +: 8] -> inbox[0 +: 8] on rank ^ 1 sent sent signals arrived
+  wait sent rows=8
+  wait arrived rows=8
+  remote.start inbox[0 +: 8] -> y[8 +: 8] on rank ^ 1 sent sent signals arrived[1]
+  remote.start x[0 +: 8] -> y[0 +: 8] on rank ^ 1 sent sent signals arrived[1]
+  wait sent rows=16
+  wait arrived[1] rows=16
+}
+"""
+
+
+def test_rows_go_from_hbm_to_a_peer_and_into_its_output(tmp_path: Path) -> None:
+    _, differences = compiled(parse_program(THROUGH_HBM), tmp_path)
+    assert differences == []
+    x = rows_of(2).view(np.int32)
+    for mode, answer in run(THROUGH_HBM, 2).items():
+        assert np.array_equal(answer.outputs["y"], np.concatenate([x[::-1], x], axis=1)), mode
+        assert not answer.raced, mode
