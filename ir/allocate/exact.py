@@ -1,23 +1,26 @@
-"""Exact packing into a given height, by depth-first search in the manner of minimalloc.
+"""Exact packing into a given height: the search, restarted with other orders until it ends or the time is up.
 
-    M. D. Moffitt, "MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine
-    Learning", ASPLOS 2023.
-
-Items are placed in order of address, each at the lowest row above the placed items that it meets
-(every packing can be pushed down into this form). A branch ends as soon as, in some section of
-time, the floor under what is still to place plus its rows exceeds the height. An item is not tried
-while another, that it meets, would still fit wholly below it.
+How long one search takes depends by orders of magnitude on which of several equally low items it places first. So
+every search gets few nodes, and the next one another order; the orders take turns, and the nodes grow.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal
 
 import numpy as np
 
-from schedc.ir.allocate.problem import Problem, aligned
+from schedc.ir.allocate.problem import Item, Problem, aligned
+
+NODES, GROWTH = 2000, 1.3
+"""Nodes of the first searches, and the factor after every round of the orders."""
+
+NOISE = 0.05
+"""Standard deviation of the shifts of the items' ranks after the first round, as a share of all ranks."""
 
 
 @dataclass(frozen=True)
@@ -25,69 +28,110 @@ class Answer:
     kind: Literal["fits", "cannot-fit", "not-found"]
     """`not-found`: the time ran out."""
     addresses: dict[str, int]
+    nodes: int = 0
+    """Branches that were entered."""
 
 
-class _OutOfTimeError(Exception):
-    pass
+Clock = Callable[[], float]
 
 
-def exact(problem: Problem, height: int, seconds: float) -> Answer:
-    """Addresses below `height`, or whether there are none. Fixed addresses are not searched: they end as not-found."""
-    if any(item.fixed is not None for item in problem.items):
-        return Answer("not-found", {})
-    search = _Search(problem, height, time.monotonic() + seconds)
-    try:
-        found = search.place(0)
-    except _OutOfTimeError:
-        return Answer("not-found", {})
-    return Answer("fits", search.addresses()) if found else Answer("cannot-fit", {})
+def exact(problem: Problem, height: int, seconds: float, clock: Clock = time.monotonic) -> Answer:
+    """Addresses that end at `height` or below, or whether there are none."""
+    if _impossible(problem, height):
+        return Answer("cannot-fit", {})
+    deadline = clock() + seconds
+    addresses: dict[str, int] = {item.name: item.fixed for item in problem.items if item.fixed is not None}
+    nodes, undecided = 0, False
+    for part in _parts(problem):
+        answer = _search(part, height, deadline, clock)
+        nodes += answer.nodes
+        if answer.kind == "cannot-fit":
+            return Answer("cannot-fit", {}, nodes)
+        undecided |= answer.kind == "not-found"
+        addresses |= answer.addresses
+    return Answer("not-found", {}, nodes) if undecided else Answer("fits", addresses, nodes)
 
 
-class _Search:
-    def __init__(self, problem: Problem, height: int, deadline: float) -> None:
-        self._items = sorted(problem.items, key=lambda item: (-item.size * (item.upper - item.lower), item.name))
-        self._height, self._deadline = height, deadline
-        times = sorted({t for item in self._items for t in (item.lower, item.upper)})
-        at = {t: i for i, t in enumerate(times)}
-        self._spans = [slice(at[item.lower], at[item.upper]) for item in self._items]
-        self._floor = np.zeros(max(len(times), 1), np.int64)
-        self._left = np.zeros_like(self._floor)
-        for item, span in zip(self._items, self._spans, strict=True):
-            self._left[span] += item.size
-        self._meets = [
-            [j for j, b in enumerate(self._items) if j != i and a.meets(b)] for i, a in enumerate(self._items)
-        ]
-        self._address: dict[int, int] = {}
+def _impossible(problem: Problem, height: int) -> bool:
+    """Whether fixed items overlap or the bound of the height says so, without a search."""
+    fixed = [item for item in problem.items if item.fixed is not None]
+    return problem.floor() > height or any(
+        a.fixed < b.fixed + b.size and b.fixed < a.fixed + a.size and a.meets(b)  # type: ignore[operator]
+        for i, a in enumerate(fixed)
+        for b in fixed[i + 1 :]
+    ) or any(item.fixed % item.align or item.fixed < 0 for item in fixed)  # type: ignore[operator]
 
-    def addresses(self) -> dict[str, int]:
-        return {self._items[i].name: address for i, address in self._address.items()}
 
-    def place(self, lowest: int) -> bool:
-        """Place all that are left at `lowest` or above."""
-        if len(self._address) == len(self._items):
-            return True
-        if time.monotonic() > self._deadline:
-            raise _OutOfTimeError
-        if (self._floor + self._left > self._height).any():
-            return False
-        rows: dict[int, int] = {}
-        for i, item in enumerate(self._items):
-            if i not in self._address:
-                row = aligned(max(int(self._floor[self._spans[i]].max()), lowest), item.align)
-                if row + item.size > self._height:
-                    return False
-                rows[i] = row
-        for i in sorted(rows, key=lambda i: (rows[i], i)):
-            if any(j in rows and rows[j] + self._items[j].size <= rows[i] for j in self._meets[i]):
-                continue
-            item, span, row = self._items[i], self._spans[i], rows[i]
-            before = self._floor[span].copy()
-            self._floor[span] = row + item.size
-            self._left[span] -= item.size
-            self._address[i] = row
-            if self.place(row):
-                return True
-            del self._address[i]
-            self._left[span] += item.size
-            self._floor[span] = before
-        return False
+def _parts(problem: Problem) -> Iterator[Problem]:
+    """The problem in parts that share no time, each with the fixed items that it meets."""
+    fixed = [item for item in problem.items if item.fixed is not None]
+    left = [item for item in problem.items if item.fixed is None]
+    while left:
+        part, reached = [left.pop(0)], 0
+        while reached < len(part):
+            met = [item for item in left if item.meets(part[reached])]
+            left = [item for item in left if item not in met]
+            part += met
+            reached += 1
+        yield Problem((*part, *(item for item in fixed if any(item.meets(other) for other in part))))
+
+
+def _search(problem: Problem, height: int, deadline: float, clock: Clock) -> Answer:
+    from schedc.ir.allocate.search.dive import CANNOT_FIT, FITS, NO_ROOM, dive
+    from schedc.ir.allocate.search.layout import RANK, ROW, state, tables
+
+    problem, height = _rounded(problem, height)
+    free = [item for item in problem.items if item.fixed is None]
+    known = tables(problem)
+    orders = _orders(problem)
+    random = np.random.default_rng(0)
+    nodes, room = 0, 1
+    for turn in count():
+        turns, which = divmod(turn, len(orders))
+        shifts = random.normal(0.0, NOISE * len(free), len(free)) if turns else np.zeros(len(free))
+        known.item[RANK] = np.argsort(np.argsort(orders[which] + shifts, kind="stable"), kind="stable")
+        while True:
+            branch = state(known, room)
+            result, entered = dive(known, branch, height, int(NODES * GROWTH**turns))
+            nodes += entered
+            if result != NO_ROOM:
+                break
+            room *= 2
+        if result == FITS:
+            rows = {item.name: int(branch.item[ROW, i]) for i, item in enumerate(free)}
+            return Answer("fits", rows, nodes)
+        if result == CANNOT_FIT:
+            return Answer("cannot-fit", {}, nodes)
+        if clock() > deadline:
+            break
+    return Answer("not-found", {}, nodes)
+
+
+def _rounded(problem: Problem, height: int) -> tuple[Problem, int]:
+    """The problem in units of what divides every address, if the height is a number of these units too."""
+    unit = int(np.gcd.reduce([height, *(i.align for i in problem.items), *(i.fixed or 0 for i in problem.items)]))
+    if unit <= 1:
+        return problem, height
+    items = tuple(
+        Item(i.name, i.spans, aligned(i.size, unit), i.align, i.fixed) for i in problem.items
+    )
+    return Problem(items), height
+
+
+def _orders(problem: Problem) -> list[np.ndarray]:
+    """Ranks of the items that are not fixed: by the fullest time that they see, their duration and their area."""
+    from schedc.ir.allocate.search.layout import sections
+
+    free = [item for item in problem.items if item.fixed is None]
+    members = sections(problem.items)
+    position = {item.name: i for i, item in enumerate(problem.items)}
+    loads = [sum(problem.items[i].size for i in section) for section in members]
+    fullest = dict.fromkeys(range(len(problem.items)), 0)
+    for section, load in zip(members, loads, strict=True):
+        for i in section:
+            fullest[i] = max(fullest[i], load)
+    total = np.array([fullest[position[item.name]] for item in free], np.int64)
+    width = np.array([item.duration for item in free], np.int64)
+    area = width * np.array([item.size for item in free], np.int64)
+    keys = [(total, width, area), (width, area, total), (total, area, width), (area,), (width,)]
+    return [np.argsort(np.lexsort([-key for key in reversed(several)]), kind="stable") for several in keys]

@@ -1,4 +1,4 @@
-"""The independent judge of every packing: compares each pair of items."""
+"""The independent judge of every packing: compares each pair of items, and uses nothing of the solver's."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ class Violation:
     item: str
     other: str | None = None
 
+    def __str__(self) -> str:
+        return f"{self.item} {self.cause.value}" + (f": {self.other}" if self.other is not None else "")
+
 
 def validate(problem: Problem, addresses: Mapping[str, int], capacity: int) -> list[Violation]:
     """Every violation; an empty list is a valid packing."""
@@ -41,6 +44,11 @@ def validate(problem: Problem, addresses: Mapping[str, int], capacity: int) -> l
             found.append(Violation(Cause.MOVED, item.name))
         for other in present[i + 1 :]:
             apart = address + item.size <= addresses[other.name] or addresses[other.name] + other.size <= address
-            if item.lower < other.upper and other.lower < item.upper and not apart:
+            together = False
+            for first, end in item.spans:
+                for other_first, other_end in other.spans:
+                    if first < other_end and other_first < end:
+                        together = True
+            if together and not apart:
                 found.append(Violation(Cause.OVERLAP, item.name, other.name))
     return found

@@ -1,0 +1,73 @@
+"""What is said when buffers do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from schedc.ir.allocate.clash import ClashSet
+from schedc.ir.allocate.problem import Problem
+from schedc.ir.allocate.share import Shared
+from schedc.ir.errors import IrError
+from schedc.ir.program import ROW_BYTES, Program, walk
+from schedc.ir.text_print import print_op
+
+
+@dataclass(frozen=True)
+class Clash:
+    """A buffer of a set that cannot be in VMEM together."""
+
+    buffer: str
+    pool: str
+    bytes: int
+
+
+class DoesNotFit(IrError):  # noqa: N818 - the name says what happened
+    """No packing within the capacity.
+
+    `proven` is False if the search ran out of time; then `clashes` are only what is live at `where`. Else they cannot be
+    packed together, and if `irreducible`, they can without any one of them.
+    """
+
+    def __init__(
+        self,
+        clashes: tuple[Clash, ...],
+        needed: int,
+        capacity: int,
+        where: str,
+        proven: bool,
+        irreducible: bool = True,
+    ) -> None:
+        self.clashes, self.where, self.proven, self.irreducible = clashes, where, proven, irreducible
+        self.needed_bytes, self.capacity_bytes, self.missing_bytes = needed, capacity, needed - capacity
+        names = ", ".join(f"{clash.buffer} ({clash.bytes})" for clash in clashes)
+        live = sum(clash.bytes for clash in clashes)
+        if not proven:
+            why = f"the best packing found takes {needed} bytes; live at {where} are {names}"
+        else:
+            smallest = "the smallest set" if irreducible else "a set"
+            if live > capacity:
+                why = f"{needed} bytes are live at {where}; {smallest} that cannot be there together is {names}"
+            else:
+                why = (
+                    f"every packing takes {needed} bytes or more; {smallest} that cannot be packed together, "
+                    f"fullest at {where}, is {names}"
+                )
+        super().__init__(f"{needed - capacity} bytes too many for the {capacity} bytes of the pools: {why}")
+
+
+def refusal(
+    program: Program, problems: Mapping[str, Problem], shared: Shared, clash: ClashSet, capacity: int
+) -> DoesNotFit:
+    """`capacity` is in rows."""
+    proven = shared.kind == "cannot-fit"
+    moments = set()
+    for pool in problems:
+        members = Problem(tuple(item for other, item in clash.members if other == pool))
+        if members.items:
+            moments.add(members.peak()[1])
+    operations = list(walk(program.body))
+    where = " and ".join(f"`{print_op(operations[i]).removesuffix(' {')}`" for i in sorted(moments)) or "the start"
+    clashes = tuple(Clash(item.name, pool, item.size * ROW_BYTES) for pool, item in clash.members)
+    needed = shared.bound if proven else shared.rows
+    return DoesNotFit(clashes, needed * ROW_BYTES, capacity * ROW_BYTES, where, proven, clash.irreducible)
