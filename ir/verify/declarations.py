@@ -52,13 +52,14 @@ def _addresses(program: Program) -> Iterator[Refusal]:
 
 
 def _capacity(program: Program, limits: Limits) -> Iterator[Refusal]:
-    rows = {pool.name: pool.rows for pool in program.pools}
-    vmem = sum(rows.values()) * ROW_BYTES + limits.scratch_bytes
+    sizes = {pool.name: limits.pool_bytes(pool.rows) for pool in program.pools}
+    vmem = sum(sizes.values()) + limits.scratch_bytes
     if vmem > limits.vmem_bytes:
-        parts = " + ".join(f"{name} {count * ROW_BYTES}" for name, count in rows.items())
+        parts = [f"{name} {size}" for name, size in sizes.items()]
+        parts += [f"scratch {limits.scratch_bytes}"] if limits.scratch_bytes else []
         yield Refusal(
             "capacity",
-            f"VMEM needs {vmem} bytes ({parts} + scratch {limits.scratch_bytes}) of {limits.vmem_bytes}, "
+            f"VMEM needs {vmem} bytes ({' + '.join(parts)}) of {limits.vmem_bytes}, "
             f"{vmem - limits.vmem_bytes} too many",
             f"take {-(-(vmem - limits.vmem_bytes) // ROW_BYTES)} rows out of the pools",
         )
@@ -70,10 +71,14 @@ def _capacity(program: Program, limits: Limits) -> Iterator[Refusal]:
             f"SMEM needs {smem} bytes of {limits.smem_bytes}, {smem - limits.smem_bytes} too many",
             "shorten the scalar arrays",
         )
-    semaphores = sum(semaphore.count for semaphore in program.semaphores)
-    if semaphores > limits.semaphores:
+    declared = sum(semaphore.count for semaphore in program.semaphores)
+    added = limits.added_semaphores(program)
+    if declared + added > limits.semaphores:
+        needed = f"{declared} semaphores are declared"
+        if added:
+            needed = f"{declared + added} semaphores are needed ({declared} declared + {added} of the kernel's own)"
         yield Refusal(
             "capacity",
-            f"{semaphores} semaphores are declared, the chip has {limits.semaphores}",
-            f"share {semaphores - limits.semaphores} of them",
+            f"{needed}, the chip has {limits.semaphores}",
+            f"share {declared + added - limits.semaphores} of them",
         )

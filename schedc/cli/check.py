@@ -79,7 +79,7 @@ def report(proven: "Proven") -> dict[str, Any]:
     from schedc.ir.program import ROW_BYTES
 
     program, limits = proven.program, limits_of(proven.target)
-    pools = {pool.name: pool.rows * ROW_BYTES for pool in program.pools}
+    pools = {pool.name: limits.pool_bytes(pool.rows) for pool in program.pools}
     statistics = None if proven.verdict is None else asdict(proven.verdict.statistics)
     if statistics is not None:
         statistics["peak_bytes"] = statistics["peak_rows"] * ROW_BYTES
@@ -95,7 +95,10 @@ def report(proven: "Proven") -> dict[str, Any]:
             "bytes": sum(-(-s.length * 4 // limits.smem_granule) * limits.smem_granule for s in program.scalars),
             "limit_bytes": limits.smem_bytes,
         },
-        "semaphores": {"count": sum(s.count for s in program.semaphores), "limit": limits.semaphores},
+        "semaphores": {
+            "count": sum(s.count for s in program.semaphores) + limits.added_semaphores(program),
+            "limit": limits.semaphores,
+        },
         "buffers": {buffer.name: {"pool": buffer.pool, "address": buffer.address} for buffer in program.buffers},
     }
 

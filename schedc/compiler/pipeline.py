@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from schedc.backends.pallas.emit.kernel import Kernel, emit
+from schedc.backends.pallas.memory import added_semaphores, pool_bytes, smem_bytes
 from schedc.compiler.fit import does_not_fit
 from schedc.compiler.passes import Watch
 from schedc.compiler.refusals import prove
@@ -44,12 +45,15 @@ class Compiled:
 
 
 def limits_of(target: Target) -> Limits:
+    """What a device of the target offers, and how the compiler counts it."""
     capability = target.capability
     return Limits(
         vmem_bytes=capability.vmem_usable_bytes,
         smem_bytes=capability.smem_usable_bytes,
         semaphores=capability.semaphores,
-        scratch_bytes=capability.vmem_internal_bytes,
+        smem_granule=smem_bytes((1,)),
+        pool_bytes=pool_bytes,
+        added_semaphores=added_semaphores,
     )
 
 
