@@ -14,7 +14,7 @@ from schedc.ir.errors import IrError
 from schedc.ir.live import LiveRange, live_ranges
 from schedc.ir.program import Buffer, Program
 
-__all__ = ["Clash", "DoesNotFit", "allocate", "pool_problems"]
+__all__ = ["Clash", "DoesNotFit", "allocate", "fits", "pool_problems"]
 
 _PATIENCE = 2.0
 """Seconds of exact search a pool when the greedy packing would do, but is not near the best."""
@@ -39,6 +39,11 @@ def allocate(program: Program, capacity_rows: int, seconds: float = 10.0) -> Pro
         if violations:
             raise AssertionError(f"invalid packing of pool {pool}: {', '.join(map(str, violations))}")
     return _addressed(program, packings)
+
+
+def fits(program: Program, capacity_rows: int, seconds: float = 10.0) -> bool:
+    """Whether a packing within the capacity was found, without asking what clashes if there is none."""
+    return share(pool_problems(program), capacity_rows, seconds).kind == "fits"
 
 
 def pool_problems(program: Program) -> dict[str, Problem]:

@@ -37,16 +37,16 @@ class DoesNotFit(IrError):  # noqa: N818 - the name says what happened
         where: str,
         proven: bool,
         irreducible: bool = True,
+        at_once: bool = True,
     ) -> None:
         self.clashes, self.where, self.proven, self.irreducible = clashes, where, proven, irreducible
         self.needed_bytes, self.capacity_bytes, self.missing_bytes = needed, capacity, needed - capacity
         names = ", ".join(f"{clash.buffer} ({clash.bytes})" for clash in clashes)
-        live = sum(clash.bytes for clash in clashes)
         if not proven:
             why = f"the best packing found takes {needed} bytes; live at {where} are {names}"
         else:
             smallest = "the smallest set" if irreducible else "a set"
-            if live > capacity:
+            if at_once:
                 why = f"{needed} bytes are live at {where}; {smallest} that cannot be there together is {names}"
             else:
                 why = (
@@ -61,13 +61,16 @@ def refusal(
 ) -> DoesNotFit:
     """`capacity` is in rows."""
     proven = shared.kind == "cannot-fit"
-    moments = set()
-    for pool in problems:
-        members = Problem(tuple(item for other, item in clash.members if other == pool))
-        if members.items:
-            moments.add(members.peak()[1])
+    at_once = sum(problem.peak()[0] for problem in problems.values()) > capacity
+    fullest = problems if at_once or not proven else _members(clash)
+    moments = {problem.peak()[1] for problem in fullest.values() if problem.items}
     operations = list(walk(program.body))
     where = " and ".join(f"`{print_op(operations[i]).removesuffix(' {')}`" for i in sorted(moments)) or "the start"
     clashes = tuple(Clash(item.name, pool, item.size * ROW_BYTES) for pool, item in clash.members)
-    needed = shared.bound if proven else shared.rows
-    return DoesNotFit(clashes, needed * ROW_BYTES, capacity * ROW_BYTES, where, proven, clash.irreducible)
+    needed = (shared.bound if proven else shared.rows) * ROW_BYTES
+    return DoesNotFit(clashes, needed, capacity * ROW_BYTES, where, proven, clash.irreducible, at_once)
+
+
+def _members(clash: ClashSet) -> dict[str, Problem]:
+    pools = sorted({pool for pool, _ in clash.members})
+    return {pool: Problem(tuple(item for other, item in clash.members if other == pool)) for pool in pools}

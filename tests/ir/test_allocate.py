@@ -22,7 +22,7 @@ from schedc.ir.verify import Limits, verify
 spans = st.tuples(st.integers(0, 12), st.integers(1, 8))
 problems = st.lists(st.tuples(spans, st.integers(1, 40), st.sampled_from([1, 8])), max_size=8).map(
     lambda rows: Problem(
-        tuple(Item(f"b{i}", at, at + long, size, align) for i, ((at, long), size, align) in enumerate(rows))
+        tuple(Item(f"b{i}", ((at, at + long),), size, align) for i, ((at, long), size, align) in enumerate(rows))
     )
 )
 
@@ -53,7 +53,7 @@ def test_exact_finds_a_packing_that_greedy_misses():
         0..3 | . a a a a e e e    (a is 0..2, e is 0..3)
     """
     rows = [("a", 1, 5, 3), ("b", 4, 8, 3), ("c", 4, 5, 3), ("d", 0, 3, 4), ("e", 5, 8, 4)]
-    problem = Problem(tuple(Item(name, lower, upper, size, 1) for name, lower, upper, size in rows))
+    problem = Problem(tuple(Item(name, ((lower, upper),), size, 1) for name, lower, upper, size in rows))
     assert (problem.height(greedy(problem)), problem.peak()) == (10, (9, 4))
     answer = exact(problem, 9, 1.0)
     assert answer.addresses == {"a": 0, "b": 6, "c": 3, "d": 3, "e": 0}
@@ -71,12 +71,12 @@ def test_exact_finds_a_packing_that_greedy_misses():
     ],
 )
 def test_the_validator_names_the_cause(addresses, violations):
-    problem = Problem((Item("a", 0, 4, 8), Item("b", 2, 6, 8)))
+    problem = Problem((Item("a", ((0, 4),), 8), Item("b", ((2, 6),), 8)))
     assert validate(problem, addresses, 16) == violations
 
 
 def test_a_moved_fixed_buffer_is_a_violation():
-    assert validate(Problem((Item("a", 0, 1, 8, 8, fixed=8),)), {"a": 0}, 16) == [Violation(Cause.MOVED, "a")]
+    assert validate(Problem((Item("a", ((0, 1),), 8, 8, fixed=8),)), {"a": 0}, 16) == [Violation(Cause.MOVED, "a")]
 
 
 def unplaced(text: str) -> Program:
@@ -116,23 +116,23 @@ program phases {
 
 def test_live_ranges_go_from_the_first_write_to_the_last_need():
     assert live_ranges(parse_program(PHASES)) == (
-        LiveRange("a", 1, 3),
-        LiveRange("b", 3, 4),
-        LiveRange("c", 4, 5),
-        LiveRange("d", 5, 5),
+        LiveRange("a", ((1, 4),)),
+        LiveRange("b", ((3, 5),)),
+        LiveRange("c", ((4, 6),)),
+        LiveRange("d", ((5, 6),)),
     )
 
 
 def test_a_buffer_that_the_next_iteration_reads_is_live_in_the_whole_loop():
     text = PHASES.replace("one(x: read a[0 +: 16], ", "one(x: read a[0 +: 16], y: read d<(l + 1) % 2>[0 +: 8], ")
-    assert live_ranges(parse_program(text))[3] == LiveRange("d", 0, 5)
+    assert live_ranges(parse_program(text))[3] == LiveRange("d", ((0, 6),))
 
 
 def test_a_transfer_that_the_next_iteration_awaits_keeps_its_buffers():
     text = PHASES.replace("    start w[0 +: 16]", "    wait s[1] rows=8\n    start w[0 +: 16]", 1).replace(
         "  }\n}", "    start b[0 +: 8] -> w[0 +: 8] signals s[1]\n  }\n}"
     )
-    assert live_ranges(parse_program(text))[1] == LiveRange("b", 0, 7)
+    assert live_ranges(parse_program(text))[1] == LiveRange("b", ((0, 8),))
 
 
 def test_parts_that_together_cover_a_read_define_it_from_the_start_of_their_loop():
@@ -140,7 +140,7 @@ def test_parts_that_together_cover_a_read_define_it_from_the_start_of_their_loop
         "    compute one(x: read a[0 +: 16], out: write b[0 +: 8])\n",
         "    loop p < 2 {\n      compute one(x: read a[0 +: 16], out: write b[p * 4 +: 4])\n    }\n",
     )
-    assert live_ranges(parse_program(text))[1] == LiveRange("b", 3, 5)
+    assert live_ranges(parse_program(text))[1] == LiveRange("b", ((3, 6),))
 
 
 def test_phases_share_rows():

@@ -14,6 +14,8 @@ from schedc.ir.allocate.search.layout import (
     BITS,
     BLOCKED,
     ENTRY,
+    FAILURE,
+    FAILURES,
     FAR,
     FIRST,
     HELD,
@@ -27,6 +29,7 @@ from schedc.ir.allocate.search.layout import (
     ROW,
     SECOND,
     SIZE,
+    SUBJECT,
     TIME,
     VALUE,
     State,
@@ -41,15 +44,29 @@ def blame(s: State, level: int) -> None:
 
 
 @compiled
+def begin(s: State) -> None:
+    s.numbers[FAILURES] += 1
+
+
+@compiled
 def ask(s: State, i: int, row: int, depth: int) -> int:
-    """Put "item i lies at `row` or above" on the stack, unless as much was asked before; returns the stack's depth."""
-    if row <= s.item[ASKED, i]:
+    """Put "item i lies at `row` or above" on the stack, as the first entry that says so; returns the stack's depth.
+
+    What an entry says is explained by earlier ones only, so nothing can come to explain itself.
+    """
+    if row <= 0:
         return depth
-    s.item[ASKED, i] = row
-    if s.item[PENDING, i]:
+    entry = s.item[ENTRY, i]
+    while s.trail[BEFORE, entry] >= 0 and s.trail[VALUE, s.trail[BEFORE, entry]] >= row:
+        entry = s.trail[BEFORE, entry]
+    if s.trail[FAILURE, entry] == s.numbers[FAILURES] and s.trail[ASKED, entry] >= row:
         return depth
-    s.item[PENDING, i] = 1
-    s.work[0, depth] = i
+    s.trail[FAILURE, entry] = s.numbers[FAILURES]
+    s.trail[ASKED, entry] = row
+    if s.trail[PENDING, entry]:
+        return depth
+    s.trail[PENDING, entry] = 1
+    s.work[0, depth] = entry
     return depth + 1
 
 
@@ -73,12 +90,9 @@ def explain(t: Tables, s: State, depth: int) -> None:
     """Blame the choices behind all that is on the stack."""
     while depth > 0:
         depth -= 1
-        i = s.work[0, depth]
-        row = s.item[ASKED, i]
-        s.item[PENDING, i] = 0
-        entry = s.item[ENTRY, i]
-        while s.trail[BEFORE, entry] >= 0 and s.trail[VALUE, s.trail[BEFORE, entry]] >= row:
-            entry = s.trail[BEFORE, entry]
+        entry = s.work[0, depth]
+        s.trail[PENDING, entry] = 0
+        i, row = s.trail[SUBJECT, entry], s.trail[ASKED, entry]
         kind, first = s.trail[KIND, entry], s.trail[FIRST, entry]
         if kind == LIFTED:
             blame(s, s.trail[SECOND, entry])
@@ -100,14 +114,14 @@ def explain(t: Tables, s: State, depth: int) -> None:
 @compiled
 def explain_row(t: Tables, s: State, i: int, row: int) -> None:
     """Why item i lies at `row` or above."""
-    s.item[ASKED, :] = 0
+    begin(s)
     explain(t, s, ask(s, i, row, 0))
 
 
 @compiled
 def explain_section(t: Tables, s: State, count: int, row: int) -> None:
     """Why the first `count` items of work row 1 lie at `row` or above."""
-    s.item[ASKED, :] = 0
+    begin(s)
     depth = 0
     for x in range(count):
         depth = ask(s, s.work[1, x], row, depth)
@@ -117,6 +131,6 @@ def explain_section(t: Tables, s: State, count: int, row: int) -> None:
 @compiled
 def explain_fall(t: Tables, s: State, i: int) -> None:
     """Why nothing can keep up the postponed item i."""
-    s.item[ASKED, :] = 0
+    begin(s)
     blame(s, s.item[REFUSED_LEVEL, i])
     explain(t, s, ask_for_no_support(t, s, i, FAR, s.item[REFUSED, i], FAR, 0))

@@ -19,25 +19,26 @@ SECTIONS_OF, ITEMS_OF, MEETS, OBSTACLES, FIXED_OF = range(5)
 item meets, (first, rows) of the fixed items of a section."""
 
 # Rows of `State.item`.
-LOWEST, ROW, LEVEL, TIME, REFUSED, REFUSED_LEVEL, SUPPORT, ENTRY, QUEUED, ASKED, PENDING, MARKED, LISTED = range(13)
+LOWEST, ROW, LEVEL, TIME, REFUSED, REFUSED_LEVEL, SUPPORT, ENTRY, QUEUED, MARKED, LISTED = range(11)
 """LOWEST: the lowest row. ROW: where it is placed, or -1; by the choice LEVEL, at the trail's length TIME. REFUSED: the
 row it was last postponed from, or -1, by the choice REFUSED_LEVEL; SUPPORT: an item with the lowest top of those that
-may keep it up. ENTRY: its last entry of the trail that set LOWEST, or -1. QUEUED: a mark of `propagate`; ASKED and
-PENDING: the row to explain, and whether it is on the stack of `explain`. MARKED and LISTED are per section: a mark and a list of sections to examine."""
+may keep it up. ENTRY: its last entry of the trail that set LOWEST, or -1. QUEUED: a mark of `propagate`.
+MARKED and LISTED are per section: a mark and a list of sections to examine."""
 
 # Rows of `State.trail`, an entry a column.
-SUBJECT, KIND, VALUE, BEFORE, FIRST, SECOND, THIRD = range(7)
-"""The item, what happened, the new lowest row, the item's entry before, and, by kind:"""
+SUBJECT, KIND, VALUE, BEFORE, FIRST, SECOND, THIRD, FAILURE, ASKED, PENDING = range(10)
+"""The item, what happened, the new lowest row, the item's entry before; three numbers by kind; the last failure in which
+it was asked for, the row to explain, and whether it is on the stack of `explain`."""
 LIFTED, HELD, PLACED, POSTPONED, BLOCKED, ORDERED = range(6)
 """LIFTED above an item: its row, the level that placed it. HELD up as it was postponed: the row refused, the level.
 PLACED. POSTPONED: REFUSED, REFUSED_LEVEL and SUPPORT as they were. BLOCKED by a fixed item: its row.
-ORDERED above its twin: the twin."""
+ORDERED above its twin: the twin, or the item itself at the root."""
 
 # Rows of `State.level`.
 CHOSEN, MARK, SECOND_BRANCH = range(3)
 # Elements of `State.numbers`.
-LENGTH, LIMIT, FULL, SECTIONS = range(4)
-"""Entries of the trail, from how many on no more moves are made, and whether that happened; sections."""
+LENGTH, LIMIT, FULL, SECTIONS, FAILURES = range(5)
+"""Entries of the trail, from how many on no more moves are made, and whether that happened; sections; failures."""
 
 FAR = 1 << 60
 BITS = 62
@@ -136,16 +137,17 @@ def _twins(items: Sequence[Item]) -> list[int]:
 def state(problem: Tables, room: int) -> State:
     """The state at the root; `room` scales what the trail and the levels can hold."""
     n, listed = problem.item.shape[1], problem.first.shape[1]
-    item = np.full((13, max(n, listed) + 1), -1, np.int64)
-    for row in (LOWEST, QUEUED, ASKED, PENDING, MARKED):
+    item = np.full((11, max(n, listed) + 1), -1, np.int64)
+    for row in (LOWEST, QUEUED, MARKED):
         item[row] = 0
     levels, entries = room * 8 * n + 64, room * 200 * n + 1000
+    capacity = entries + 4 * n + len(problem.links)
     sections_end = int(problem.first[ITEMS_OF].argmax())
     return State(
         item,
-        np.zeros((7, entries + 4 * n + len(problem.links)), np.int64),
-        np.zeros((2, 8 * n + 64), np.int64),
+        np.zeros((10, capacity), np.int64),
+        np.zeros((2, capacity), np.int64),
         np.zeros((3, levels), np.int64),
         np.zeros((levels + 1, levels // BITS + 1), np.int64),
-        np.array([0, entries, 0, sections_end], np.int64),
+        np.array([0, entries, 0, sections_end, 0], np.int64),
     )

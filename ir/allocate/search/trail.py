@@ -8,11 +8,13 @@ from schedc.ir.allocate.search.layout import (
     BEFORE,
     BLOCKED,
     ENTRY,
+    FAILURE,
     FIRST,
     KIND,
     LENGTH,
     LOWEST,
     OBSTACLES,
+    PENDING,
     PLACED,
     POSTPONED,
     REFUSED,
@@ -40,6 +42,7 @@ def record(s: State, subject: int, kind: int, value: int, first: int, second: in
     s.trail[FIRST, entry] = first
     s.trail[SECOND, entry] = second
     s.trail[THIRD, entry] = third
+    s.trail[FAILURE, entry] = s.trail[PENDING, entry] = 0
     s.numbers[LENGTH] = entry + 1
     return entry
 
