@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 
 from schedc.ir.program import Op
@@ -19,16 +20,20 @@ _MOST_CASES = 256
 _COUNTED = 1000
 
 
-class Machine:
-    """Device `rank` in a world where `world` holds; `arrivals` may start as soon as that many events have been."""
+@dataclass(frozen=True)
+class Peers:
+    """What other devices do to this one, by number of the events of communication that it has executed."""
 
-    def __init__(
-        self,
-        context: Context,
-        rank: int = 0,
-        world: Facts = (),
-        arrivals: Mapping[int, Sequence[Transfer]] | None = None,
-    ) -> None:
+    arriving: Mapping[int, Sequence[Transfer]] = field(default_factory=dict)
+    """Transfers that peers may start from then on."""
+    read: Mapping[int, Sequence[Transfer]] = field(default_factory=dict)
+    """Transfers of this device whose source has then been read, since a peer has waited for them."""
+
+
+class Machine:
+    """Device `rank` in a world where `world` holds."""
+
+    def __init__(self, context: Context, rank: int = 0, world: Facts = (), peers: Peers | None = None) -> None:
         self.context, self.rank = context, rank
         self.source, self.atoms, self.logic = context.source, context.atoms, context.logic
         self.buffers, self.arrays, self.scalars = context.buffers, context.arrays, context.scalars
@@ -43,7 +48,7 @@ class Machine:
         self.last_start: dict[Element, Transfer] = {}
         self.examined = self.transfers = self.skipped = self.peak_transfers = self.peak_rows = 0
         self.state = State(self.logic.reach, contents={space: Contents() for space in context.spaces})
-        self._arrivals = arrivals or {}
+        self._peers = peers or Peers()
         self._events = 0
         self._version = 0
         self._current = 0
@@ -137,8 +142,12 @@ class Machine:
             self._arrive()
 
     def _arrive(self) -> None:
-        """From here on, what peers may have started writes to this device."""
-        for transfer in self._arrivals.get(self._events, ()):
+        """From here on, what peers may have started writes to this device, and what they have got is read."""
+        for received in self._peers.read.get(self._events, ()):
+            for i, transfer in enumerate(self.state.transfers):
+                if (transfer.op, transfer.counters, transfer.device) == (received.op, received.counters, None):
+                    self.state.transfers[i] = replace(transfer, source=elsewhere(transfer.source))
+        for transfer in self._peers.arriving.get(self._events, ()):
             hazards.check_arrival(self, transfer)
             self._launch(transfer)
 

@@ -185,3 +185,36 @@ def test_a_proof_that_would_take_for_ever_is_given_up(monkeypatch):
     text = EXCHANGE.format(devices=2, slots=2, peer="rank ^ 1", after="").replace("l < 9", "l < 9000000")
     (refusal,) = verify(parse_program(text), LIMITS).refusals
     assert refusal.rule == "too-long"
+
+
+LATE = """
+program late {
+  devices 2
+  pool work rows=32
+  buffer mine in work rows=8 slots=2 align=8 at 0
+  buffer inbox in work rows=8 slots=2 align=8 at 16
+  semaphore sent[2] dma
+  semaphore received[2] dma
+  barrier
+  loop l < 6 {
+    compute make(out: write mine<l % SLOTS>[0 +: 8])
+    when 1 < l {
+      wait sent[l % 2] rows=8
+    }
+    remote.start mine<l % SLOTS>[0 +: 8] -> inbox<l % 2>[0 +: 8] on rank ^ 1 sent sent[l % 2] signals received[l % 2]
+    wait received[l % 2] rows=8
+    compute use(x: read inbox<l % 2>[0 +: 8])
+  }
+  wait sent rows=8
+  wait sent[1] rows=8
+}
+"""
+
+
+def test_what_a_peer_answers_after_it_has_waited_has_been_read():
+    """The peer sends message l+1 after it has waited for message l, and this device waits for that."""
+    assert verify(parse_program(LATE.replace("SLOTS", "2")), LIMITS).proven
+
+
+def test_what_a_peer_may_not_have_waited_for_may_still_be_read():
+    assert rules(verify(parse_program(LATE.replace("SLOTS", "1")), LIMITS)) == {"overwrite-while-read"}

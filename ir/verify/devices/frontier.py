@@ -5,6 +5,9 @@ nothing but time, and what can happen while one of them stands still is found by
 as far as they get. A transfer of a peer that starts before device d executes its event number n, and not
 before its event n-1, may arrive any time after event n-1 of d; until d has waited for it, it may still
 be under way. That is exact: a timing that does it exists, since the others can be that fast.
+
+What has arrived has been read. So where the sender gets no further before d has waited for its transfer,
+it may write over the source, whether or not it has waited for its own semaphore.
 """
 
 from __future__ import annotations
@@ -19,6 +22,15 @@ from schedc.ir.verify.state import Element
 
 Traces = Sequence[Sequence[Event]]
 """The events of every device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    sender: int
+    number: int
+    """Of the event among those of the sender, from 0."""
+    event: Event
+    post: Post
 
 
 class _Run:
@@ -36,8 +48,8 @@ class _Run:
         self.counts: dict[tuple[int, Element], int] = defaultdict(int)
         self.arrived = [0] * len(traces)
         """Per device, the barriers that it has come to."""
-        self.posted: list[tuple[int, Event, Post]] = []
-        """(sender, event, post) since it was last emptied, to devices that are not free."""
+        self.posted: list[Sent] = []
+        """Since it was last emptied, to devices that are not free."""
 
     def advance(self) -> None:
         ready, position, traces = self._ready, self.position, self._traces
@@ -53,7 +65,7 @@ class _Run:
             for post in event.posts:
                 self.counts[post.device, post.element] += post.amount
                 if post.device not in self._free:
-                    self.posted.append((device, event, post))
+                    self.posted.append(Sent(device, self.position[device], event, post))
                 elif self._waits_for[post.device] == post.element:
                     self._waits_for[post.device] = None
                     self._ready.append(post.device)
@@ -109,23 +121,43 @@ def run_all(traces: Traces) -> Outcome:
     return Outcome(stuck, {key: count for key, count in run.counts.items() if count})
 
 
-def may_arrive(traces: Traces, device: int) -> dict[int, list[tuple[int, Event, Post]]]:
+@dataclass(frozen=True)
+class View:
+    """What a device sees of the others."""
+
+    arrivals: Mapping[int, Sequence[Sent]]
     """By number of events that the device has executed: what peers may then send to it, and not earlier."""
-    others = [other for other in range(len(traces)) if other != device]
-    run = _Run(traces, others)
-    found: dict[int, list[tuple[int, Event, Post]]] = {}
+    received: Mapping[tuple[int, int], int]
+    """By sender and number of its event: that many events it can execute before the device has waited for it."""
+
+
+def view_of(traces: Traces, device: int) -> View:
+    run = _Run(traces, [other for other in range(len(traces)) if other != device])
+    arrivals: dict[int, list[Sent]] = {}
+    received: dict[tuple[int, int], int] = {}
+    outstanding: dict[Element, list[Sent]] = defaultdict(list)
+    taken: dict[Element, int] = defaultdict(int)
 
     def collect(events: int) -> None:
         run.advance()
-        posts = [entry for entry in run.posted if entry[2].device == device and entry[0] != device]
-        if posts:
-            found[events] = posts
+        for sent in run.posted:
+            if sent.post.device == device:
+                outstanding[sent.post.element].append(sent)
+                if sent.sender != device:
+                    arrivals.setdefault(events, []).append(sent)
         run.posted.clear()
 
     collect(0)
     for number, event in enumerate(traces[device], 1):
+        if event.kind == "take":
+            element = event.element
+            taken[element] += event.amount
+            if taken[element] == sum(sent.post.amount for sent in outstanding[element]):
+                for sent in outstanding.pop(element):
+                    received[sent.sender, sent.number] = run.position[sent.sender]
+                del taken[element]
         done = run.execute(device, event)
         collect(number)
         if not done and not run.execute(device, event):
             break
-    return found
+    return View(arrivals, received)

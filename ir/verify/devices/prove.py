@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from schedc.ir.verify.context import Context, EnoughError, UndecidedError
 from schedc.ir.verify.devices.events import Event
-from schedc.ir.verify.devices.frontier import Outcome, Stuck, may_arrive, run_all
+from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_all, view_of
 from schedc.ir.verify.devices.record import Recorder
 from schedc.ir.verify.devices.roles import Roles
 from schedc.ir.verify.logic import Condition, Facts
-from schedc.ir.verify.machine import Machine
+from schedc.ir.verify.machine import Machine, Peers
 from schedc.ir.verify.state import Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
@@ -74,21 +74,37 @@ def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence
     if outcome.stuck:
         return Statistics()
     _refuse_left(context, outcome)
+    views = [view_of(traces, rank) for rank in range(context.devices)]
     total = Statistics()
     proven: set[Hashable] = set()
-    for rank in range(context.devices):
-        posts = may_arrive(traces, rank)
-        for sender, event, _ in posts.get(0, ()):
-            _refuse_not_started(context, rank, sender, event)
-        arrivals: dict[int, list[Transfer]] = {
-            events: [post.arrival for _, _, post in entries if post.arrival is not None]
-            for events, entries in posts.items()
-        }
-        role = roles.role(rank, arrivals)
+    for rank, view in enumerate(views):
+        for sent in view.arrivals.get(0, ()):
+            _refuse_not_started(context, rank, sent)
+        peers = Peers(_arriving(view), _read(views, traces, rank))
+        role = roles.role(rank, peers)
         if role not in proven:
             proven.add(role)
-            total += Machine(context, rank, world, arrivals).verify()
+            total += Machine(context, rank, world, peers).verify()
     return total
+
+
+def _arriving(view: View) -> dict[int, list[Transfer]]:
+    return {
+        events: [sent.post.arrival for sent in entries if sent.post.arrival is not None]
+        for events, entries in view.arrivals.items()
+    }
+
+
+def _read(views: Sequence[View], traces: Sequence[Sequence[Event]], rank: int) -> dict[int, list[Transfer]]:
+    """By number of the device's events: its transfers whose arrival the peer has then waited for."""
+    found: dict[int, list[Transfer]] = {}
+    for number, event in enumerate(traces[rank]):
+        for post in event.posts:
+            events = views[post.device].received.get((rank, number)) if post.arrival is not None else None
+            if events is not None and events < len(traces[rank]):
+                assert post.arrival is not None
+                found.setdefault(events + 1, []).append(post.arrival)
+    return found
 
 
 def _place(context: Context, event: Event, device: int) -> Place:
@@ -161,8 +177,8 @@ def _refuse_left(context: Context, outcome: Outcome) -> None:
         )
 
 
-def _refuse_not_started(context: Context, rank: int, sender: int, event: Event) -> None:
-    place = _place(context, event, sender)
+def _refuse_not_started(context: Context, rank: int, sent: Sent) -> None:
+    place = _place(context, sent.event, sent.sender)
     context.refuse(
         Refusal(
             "peer-not-started",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator
 
 from schedc.ir.expr import Binary, Counter, Element, Expr, Rank, evaluate, leaves
 from schedc.ir.program import (
@@ -21,7 +21,7 @@ from schedc.ir.program import (
     When,
     walk,
 )
-from schedc.ir.verify.state import Transfer
+from schedc.ir.verify.machine import Peers
 
 
 class Roles:
@@ -32,16 +32,18 @@ class Roles:
         found = {part: None for op in walk(program.body) for expr in _own(op) for part in self._parts(expr)}
         self._values = tuple(found)
 
-    def role(self, rank: int, arrivals: Mapping[int, Sequence[Transfer]]) -> Hashable:
-        """`arrivals` is what peers may send to the device, by number of events."""
+    def role(self, rank: int, peers: Peers) -> Hashable:
         values = tuple(
             evaluate(expr, lambda name: 0, lambda array, i: self._tables[array][i], rank) for expr in self._values
         )
-        seen = tuple(
+        arriving = tuple(
             (events, tuple((t.op, t.target.storage, t.target.base, t.semaphore) for t in transfers))
-            for events, transfers in sorted(arrivals.items())
+            for events, transfers in sorted(peers.arriving.items())
         )
-        return values, seen
+        read = tuple(
+            (events, tuple((t.op, t.counters) for t in transfers)) for events, transfers in sorted(peers.read.items())
+        )
+        return values, arriving, read
 
     def _parts(self, expr: Expr) -> Iterator[Expr]:
         """The largest parts that depend on the rank and on nothing that changes, or the rank itself."""
