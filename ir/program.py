@@ -5,8 +5,9 @@ semaphores) and a body of operations. The core executes the body in order; a tra
 by itself between its `Start` and the `Wait` that forces its completion.
 
 All data are rows of 128 32-bit words (512 bytes). Regions, transfers and DMA semaphores
-count in such rows: a transfer of n rows adds n to its semaphore when it completes, and a
-wait for n rows blocks until the semaphore holds n and then takes n away.
+count in such rows: a transfer of n rows adds n to its semaphore, piece by piece as rows come in
+no order that is known, the last when it completes; a wait for n rows blocks until the semaphore
+holds n and then takes n away.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from schedc.ir.execute.trace import Read
 class Flight:
     """A transfer to `peer` that `step` of `device` started; a signal is one without rows."""
 
-    __slots__ = ("amount", "arrived", "device", "is_done", "is_read", "peer", "read", "sent", "source", "step", "tags",
+    __slots__ = ("added", "amount", "arrived", "device", "is_done", "is_read", "peer", "sent", "source", "step", "tags",
                  "target", "wrote")  # fmt: skip
 
     def __init__(
@@ -25,7 +25,8 @@ class Flight:
         self.source, self.target = source, target
         self.tags: list[int] = []
         """What was read so far."""
-        self.wrote = 0
+        self.wrote = self.added = 0
+        """Cells that were written, and rows that the semaphore at the end where it is now has got already."""
         self.is_read, self.is_done = source is None, False
 
 
@@ -86,9 +87,11 @@ class Transfers:
             self._move(flight)
 
     def _move(self, flight: Flight) -> None:
-        """Read a piece or write a piece; the last of each adds to a semaphore."""
+        """Read or write a piece. A semaphore may get rows before, as they come, the last with the last piece."""
         if flight.is_read:
             if flight.tags:
+                if self._adds_some(flight, flight.peer, flight.arrived):
+                    return
                 end = self._piece(flight.wrote, len(flight.tags))
                 at = flight.target
                 self.memory[flight.peer][at + flight.wrote : at + end] = flight.tags[flight.wrote : end]
@@ -99,6 +102,8 @@ class Transfers:
             return
         source = flight.source
         assert source is not None
+        if flight.sent is not None and self._adds_some(flight, flight.device, flight.sent):
+            return
         done, cells = len(flight.tags), source.end - source.first
         end = self._piece(done, cells)
         tags = self.memory[flight.device][source.first + done : source.first + end]
@@ -114,7 +119,19 @@ class Transfers:
         chance = self._timing.chance
         return cells if cells - done < 2 or chance.random() < 0.7 else chance.randint(done + 1, cells)
 
+    def _adds_some(self, flight: Flight, device: int, semaphore: int) -> bool:
+        """Maybe any number of rows but the last: it is not said which rows come first."""
+        left = flight.amount - flight.added - 1
+        if left < 1 or self._timing.chance.random() < 0.7:
+            return False
+        rows = self._timing.chance.randint(1, left)
+        flight.added += rows
+        self.counts[device][semaphore] += rows
+        self.woken.add(device)
+        return True
+
     def _add(self, flight: Flight, device: int, semaphore: int) -> None:
-        self.counts[device][semaphore] += flight.amount
+        self.counts[device][semaphore] += flight.amount - flight.added
+        flight.added = 0
         self._expected[device][semaphore].remove(flight)
         self.woken.add(device)

@@ -23,7 +23,6 @@ NOT_OF_TIMING = {
     "capacity": "the executor has as much memory as the program wants",
     "malformed": "a contract of the IR",
     "misaligned": "the hardware's tiles",
-    "partial-wait-unproven": "the executor counts all rows of a transfer at its end, the hardware as they come",
     "operand-overlap": "the executor reads all operands of a computation before it writes any",
     "weight-written": "a declared contract",
 }
