@@ -54,14 +54,18 @@ def smem_bytes(shape: tuple[int, ...], bits: int = WORD_BITS) -> int:
     return vmem_bytes(shape, bits)
 
 
-def added_semaphores(program: Program) -> int:
+def added_semaphores(program: Program, per_mixed_input: int = 0) -> int:
     """Semaphores that a program's kernel takes beside the declared ones: for its barriers, and to fetch its scalars.
 
-    For inputs and tables in SMEM of more than one word the compiler takes one semaphore, and one more for every two.
-    A table is counted even if all its indices are static and it is not in SMEM.
+    For inputs and tables in SMEM of more than one word the compiler takes one semaphore, and one more for every two;
+    where another has just one word, XLA takes up to `per_mixed_input` for each of them. A table is counted even if all
+    its indices are static and it is not in SMEM.
     """
-    fetched = sum(scalars.role != "local" and scalars.length > 1 for scalars in program.scalars)
-    return extra_semaphores(program) + (1 + fetched // 2 if fetched else 0)
+    lengths = [scalars.length for scalars in program.scalars if scalars.role != "local"]
+    fetched = sum(length > 1 for length in lengths)
+    taken = 1 + fetched // 2 if fetched else 0
+    mixed = per_mixed_input * fetched if 1 in lengths else 0
+    return extra_semaphores(program) + taken + mixed
 
 
 def _up(size: int, step: int) -> int:

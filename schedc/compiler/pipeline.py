@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.backends.pallas.memory import added_semaphores, pool_bytes, smem_bytes
@@ -53,7 +54,7 @@ def limits_of(target: Target) -> Limits:
         semaphores=capability.semaphores,
         smem_granule=smem_bytes((1,)),
         pool_bytes=pool_bytes,
-        added_semaphores=added_semaphores,
+        added_semaphores=partial(added_semaphores, per_mixed_input=capability.semaphores_per_mixed_input),
     )
 
 

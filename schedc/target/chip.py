@@ -21,6 +21,9 @@ class Capability(Figures):
     smem_bytes: int = Field(gt=0)
     smem_usable_bytes: int = Field(gt=0)
     semaphores: int = Field(gt=0, description="that a kernel can allocate, of all kinds together")
+    semaphores_per_mixed_input: int = Field(
+        ge=0, description="that XLA takes for a scalar input of several words where another input has one word"
+    )
     hbm_bytes: int = Field(gt=0)
     hbm_usable_bytes: int = Field(gt=0, description="left for a program's arrays")
     lanes: int = Field(gt=0)
