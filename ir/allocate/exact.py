@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from random import Random
 from typing import Literal
 
 import numpy as np
 
 from schedc.ir.allocate.problem import Item, Problem, aligned
 
-NODES, GROWTH = 2000, 1.3
+NODES, GROWTH = 1000, 1.1
 """Nodes of the first searches, and the factor after every round of the orders."""
 
-NOISE = 0.05
-"""Standard deviation of the shifts of the items' ranks after the first round, as a share of all ranks."""
+NOISE = 0.1
+"""After the first round an item's rank is shifted by at most this share of all ranks."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,18 @@ class Answer:
 Clock = Callable[[], float]
 
 
-def exact(problem: Problem, height: int, seconds: float, clock: Clock = time.monotonic) -> Answer:
-    """Addresses that end at `height` or below, or whether there are none."""
+def exact(problem: Problem, height: int, seconds: float, clock: Clock = time.monotonic, seed: int = 0) -> Answer:
+    """Addresses that end at `height` or below, or whether there are none.
+
+    `seed` is that of the shifts of the orders; the same one gives the same answer, unless time runs out.
+    """
     if _impossible(problem, height):
         return Answer("cannot-fit", {})
     deadline = clock() + seconds
     addresses: dict[str, int] = {item.name: item.fixed for item in problem.items if item.fixed is not None}
     nodes, undecided = 0, False
     for part in _parts(problem):
-        answer = _search(part, height, deadline, clock)
+        answer = _search(part, height, deadline, clock, seed)
         nodes += answer.nodes
         if answer.kind == "cannot-fit":
             return Answer("cannot-fit", {}, nodes)
@@ -55,11 +59,15 @@ def exact(problem: Problem, height: int, seconds: float, clock: Clock = time.mon
 def _impossible(problem: Problem, height: int) -> bool:
     """Whether fixed items overlap or the bound of the height says so, without a search."""
     fixed = [item for item in problem.items if item.fixed is not None]
-    return problem.floor() > height or any(
-        a.fixed < b.fixed + b.size and b.fixed < a.fixed + a.size and a.meets(b)  # type: ignore[operator]
-        for i, a in enumerate(fixed)
-        for b in fixed[i + 1 :]
-    ) or any(item.fixed % item.align or item.fixed < 0 for item in fixed)  # type: ignore[operator]
+    return (
+        problem.floor() > height
+        or any(
+            a.fixed < b.fixed + b.size and b.fixed < a.fixed + a.size and a.meets(b)  # type: ignore[operator]
+            for i, a in enumerate(fixed)
+            for b in fixed[i + 1 :]
+        )
+        or any(item.fixed % item.align or item.fixed < 0 for item in fixed)
+    )  # type: ignore[operator]
 
 
 def _parts(problem: Problem) -> Iterator[Problem]:
@@ -76,7 +84,7 @@ def _parts(problem: Problem) -> Iterator[Problem]:
         yield Problem((*part, *(item for item in fixed if any(item.meets(other) for other in part))))
 
 
-def _search(problem: Problem, height: int, deadline: float, clock: Clock) -> Answer:
+def _search(problem: Problem, height: int, deadline: float, clock: Clock, seed: int) -> Answer:
     from schedc.ir.allocate.search.dive import CANNOT_FIT, FITS, NO_ROOM, dive
     from schedc.ir.allocate.search.layout import RANK, ROW, state, tables
 
@@ -84,11 +92,11 @@ def _search(problem: Problem, height: int, deadline: float, clock: Clock) -> Ans
     free = [item for item in problem.items if item.fixed is None]
     known = tables(problem)
     orders = _orders(problem)
-    random = np.random.default_rng(0)
+    random = Random(seed)
     nodes, room = 0, 1
     for turn in count():
         turns, which = divmod(turn, len(orders))
-        shifts = random.normal(0.0, NOISE * len(free), len(free)) if turns else np.zeros(len(free))
+        shifts = np.array([len(free) * NOISE * (2 * random.random() - 1) if turns else 0.0 for _ in free])
         known.item[RANK] = np.argsort(np.argsort(orders[which] + shifts, kind="stable"), kind="stable")
         while True:
             branch = state(known, room)
@@ -112,9 +120,7 @@ def _rounded(problem: Problem, height: int) -> tuple[Problem, int]:
     unit = int(np.gcd.reduce([height, *(i.align for i in problem.items), *(i.fixed or 0 for i in problem.items)]))
     if unit <= 1:
         return problem, height
-    items = tuple(
-        Item(i.name, i.spans, aligned(i.size, unit), i.align, i.fixed) for i in problem.items
-    )
+    items = tuple(Item(i.name, i.spans, aligned(i.size, unit), i.align, i.fixed) for i in problem.items)
     return Problem(items), height
 
 

@@ -25,8 +25,8 @@ class Clash:
 class DoesNotFit(IrError):  # noqa: N818 - the name says what happened
     """No packing within the capacity.
 
-    `proven` is False if the search ran out of time; then `clashes` are only what is live at `where`. Else they cannot be
-    packed together, and if `irreducible`, they can without any one of them.
+    `proven` is False if the search ran out of time; then `clashes` are only what is live at `where`. Else they cannot
+    be packed together, and if `irreducible`, they can without any one of them.
     """
 
     def __init__(

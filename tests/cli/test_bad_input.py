@@ -66,9 +66,16 @@ def test_a_schedule_that_does_not_fit_names_the_buffers_the_bytes_and_what_would
         "smollm2-135m does not fit the VMEM of small:2x2x1 under policy ring: "
         "6173696 bytes too many (17424384 of 11250688)"
     )
-    assert lines[2:] == ["  weights_slot in pool stream: 15728640 bytes", "  would fit: --set depth=6 --set slot_mib=1"]
-    setting = ("--set", "depth=6", "--set", "slot_mib=1")
-    assert schedc("compile", "smollm2-135m", *small, *setting).code == 0
+    assert lines[2:] == [
+        "  weights_slot in pool stream: 15728640 bytes",
+        "  would fit: --set depth=4",
+        "         or: --set slot_mib=1",
+        "         or: --policy double_buffer without --set depth",
+        "         or: --policy just_in_time without --set depth",
+    ]
+    for setting in (("depth=4",), ("depth=8", "--set", "slot_mib=1")):
+        assert schedc("compile", "smollm2-135m", *small, "--set", *setting).code == 0
+    assert schedc("compile", "smollm2-135m", *small, "--set", "depth=5").code == 1
     assert schedc("compile", "smollm2-135m", *small).code == 0
 
 
@@ -82,10 +89,10 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
     assert lines[1].startswith("  at `compute zero(out: write rope_row[0 +: 16])` and `compute zero(")
     assert lines[2:] == [
         "  weights_slot in pool stream: 3932160 bytes",
-        "  would fit: --set depth=2 --set slot_mib=0.5",
+        "  would fit: --set slot_mib=0.5",
     ]
     assert [path.name for path in Path("out").iterdir()] == []
-    setting = ("--set", "depth=2", "--set", "slot_mib=0.5")
+    setting = ("--set", "slot_mib=0.5")
     assert schedc("compile", "smollm2-135m", "--target", "./tiny.yaml", "--no-check", *setting).code == 0
 
 

@@ -154,11 +154,13 @@ CASES = {
         {"b": (0, 6), "t": (3, 4)},
     ),
     "written again part by part by an inner loop": (
-        [WRITE_B, "loop l < 4 {", READ_B, WRITE_T, READ_T, "loop i < 4 {", "compute k(o: write b[i * 8 +: 8])", "}", "}"],
+        [WRITE_B, "loop l < 4 {", READ_B, WRITE_T, READ_T, "loop i < 4 {", "compute k(o: write b[i * 8 +: 8])", "}",
+         "}"],
         {"b": (0, 2, 5, 6), "t": (3, 4)},
     ),
     "written by a loop that does not reach all of it": (
-        [WRITE_B, "loop l < 4 {", READ_B, WRITE_T, READ_T, "loop i < 3 {", "compute k(o: write b[i * 8 +: 8])", "}", "}"],
+        [WRITE_B, "loop l < 4 {", READ_B, WRITE_T, READ_T, "loop i < 3 {", "compute k(o: write b[i * 8 +: 8])", "}",
+         "}"],
         {"b": (0, 6), "t": (3, 4)},
     ),
     "one of several slots is written again": (
@@ -265,7 +267,7 @@ EXCHANGE = """program p {
 
 
 def test_a_buffer_that_peers_write_is_live_in_the_whole_program():
-    """A peer writes when it comes to it. What is sent is live until the wait; a barrier might say as much to the proof."""
+    """A peer writes when it comes to it. What is sent is live until the wait, and until a barrier if one follows."""
     program = parse_program(EXCHANGE)
     assert {live.buffer: live.spans for live in live_ranges(program)} == {
         "mine": ((3, 9), (11, 13)),

@@ -88,7 +88,10 @@ class Writer:
             written.add(name)
             start, waits = f"start w[0 +: 8] -> {name}[0 +: 8] signals s{number}", [f"wait s{number} rows=8"]
         else:
-            start, waits = f"start {old}[0 +: 8] -> out[{number * 8} +: 8] signals s{number}", [f"wait s{number} rows=8"]
+            start, waits = (
+                f"start {old}[0 +: 8] -> out[{number * 8} +: 8] signals s{number}",
+                [f"wait s{number} rows=8"],
+            )
         at = rng.randint(self._top(ops), len(ops))
         ops.insert(at, start)
         for wait in waits:

@@ -51,10 +51,10 @@ def root(t: Tables, s: State, height: int) -> bool:
         twin = t.item[TWIN, i]
         if twin >= 0:
             lift(t, s, twin, s.item[LOWEST, i] + t.item[SIZE, i], ORDERED, i, 0)
+    fine = True
     for section in range(s.numbers[SECTIONS]):
-        if overfull(t, s, section, height):
-            return False
-    return True
+        fine = fine and not overfull(t, s, section, height)
+    return fine
 
 
 @compiled

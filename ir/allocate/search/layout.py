@@ -27,8 +27,8 @@ MARKED and LISTED are per section: a mark and a list of sections to examine."""
 
 # Rows of `State.trail`, an entry a column.
 SUBJECT, KIND, VALUE, BEFORE, FIRST, SECOND, THIRD, FAILURE, ASKED, PENDING = range(10)
-"""The item, what happened, the new lowest row, the item's entry before; three numbers by kind; the last failure in which
-it was asked for, the row to explain, and whether it is on the stack of `explain`."""
+"""The item, what happened, the new lowest row, the item's entry before; three numbers by kind; the last failure that
+asked for it, the row to explain, and whether it is on the stack of `explain`."""
 LIFTED, HELD, PLACED, POSTPONED, BLOCKED, ORDERED = range(6)
 """LIFTED above an item: its row, the level that placed it. HELD up as it was postponed: the row refused, the level.
 PLACED. POSTPONED: REFUSED, REFUSED_LEVEL and SUPPORT as they were. BLOCKED by a fixed item: its row.

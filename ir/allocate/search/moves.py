@@ -7,9 +7,9 @@ from schedc.ir.allocate.search.jit import compiled
 from schedc.ir.allocate.search.layout import (
     FAR,
     FIXED_OF,
+    FULL,
     HELD,
     ITEMS_OF,
-    FULL,
     LENGTH,
     LEVEL,
     LIFTED,
@@ -76,16 +76,25 @@ def overfull(t: Tables, s: State, section: int, height: int) -> bool:
 
     Of the items that are not placed, and the fixed ones, all that start at row r or above must fit above r.
     """
-    count = 0
+    count, total, highest = 0, 0, 0
     for x in range(t.first[ITEMS_OF, section], t.first[ITEMS_OF, section + 1]):
         i = t.links[x]
         if s.item[ROW, i] < 0:
-            y = count - 1
-            while y >= 0 and s.item[LOWEST, s.work[1, y]] < s.item[LOWEST, i]:
-                s.work[1, y + 1] = s.work[1, y]
-                y -= 1
-            s.work[1, y + 1] = i
+            s.work[1, count] = i
             count += 1
+            total += t.item[SIZE, i]
+            highest = max(highest, s.item[LOWEST, i])
+    for x in range(t.first[FIXED_OF, section], t.first[FIXED_OF, section + 1], 2):
+        total += t.links[x + 1]
+    if highest + total <= height:
+        return False
+    for x in range(1, count):
+        i = s.work[1, x]
+        y = x - 1
+        while y >= 0 and s.item[LOWEST, s.work[1, y]] < s.item[LOWEST, i]:
+            s.work[1, y + 1] = s.work[1, y]
+            y -= 1
+        s.work[1, y + 1] = i
     need = 0
     for y in range(count):
         need += t.item[SIZE, s.work[1, y]]
