@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from schedc.ir.allocate.problem import Item, Problem, aligned
+from schedc.ir.allocate.validate import validate
 
 NODES, GROWTH = 1000, 1.1
 """Nodes of the first searches, and the factor after every round of the orders."""
@@ -57,17 +58,10 @@ def exact(problem: Problem, height: int, seconds: float, clock: Clock = time.mon
 
 
 def _impossible(problem: Problem, height: int) -> bool:
-    """Whether fixed items overlap or the bound of the height says so, without a search."""
-    fixed = [item for item in problem.items if item.fixed is not None]
-    return (
-        problem.floor() > height
-        or any(
-            a.fixed < b.fixed + b.size and b.fixed < a.fixed + a.size and a.meets(b)  # type: ignore[operator]
-            for i, a in enumerate(fixed)
-            for b in fixed[i + 1 :]
-        )
-        or any(item.fixed % item.align or item.fixed < 0 for item in fixed)
-    )  # type: ignore[operator]
+    """Whether the peak is too high, or the fixed items are not valid."""
+    fixed = Problem(tuple(item for item in problem.items if item.fixed is not None))
+    addresses = {item.name: item.fixed for item in fixed.items if item.fixed is not None}
+    return problem.peak()[0] > height or bool(validate(fixed, addresses, height))
 
 
 def _parts(problem: Problem) -> Iterator[Problem]:

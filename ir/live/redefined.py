@@ -11,7 +11,7 @@ counts for buffers that are sent.)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from schedc.ir.expr import Const
 from schedc.ir.live.known import known
@@ -88,7 +88,7 @@ def _defined(op: Op, buffers: Mapping[str, Buffer]) -> set[str]:
     return _whole(flat, [{op.counter: trip} for trip in range(op.trips.value)], buffers) - elsewhere
 
 
-def _whole(ops: list[Op], rounds: list[dict[str, int]], buffers: Mapping[str, Buffer]) -> set[str]:
+def _whole(ops: Sequence[Op], rounds: list[dict[str, int]], buffers: Mapping[str, Buffer]) -> set[str]:
     """The buffers of which the operations, for these values of counters, write every row and read none."""
     used = {region.storage for op in ops for region in _used(op)}
     rows: dict[str, set[int]] = defaultdict(set)

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_numba: ModuleType | None
 try:
     _numba = import_module("numba")
 except ImportError:

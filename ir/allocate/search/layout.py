@@ -102,10 +102,10 @@ def tables(problem: Problem) -> Tables:
         [row for pair in sorted((_row(p), _row(p) + p.size) for p in pinned if p.meets(item)) for row in pair]
         for item in free
     ]
-    item = np.zeros((4, len(free)), np.int64)
-    item[SIZE] = [i.size for i in free]
-    item[ALIGN] = [i.align for i in free]
-    item[TWIN] = _twins(free)
+    facts = np.zeros((4, len(free)), np.int64)
+    facts[SIZE] = [i.size for i in free]
+    facts[ALIGN] = [i.align for i in free]
+    facts[TWIN] = _twins(free)
     lists = [of_item, items_of, meets, obstacles, fixed_of]
     first = np.zeros((len(lists), max(map(len, lists)) + 1), np.int64)
     links: list[int] = []
@@ -114,7 +114,7 @@ def tables(problem: Problem) -> Tables:
             first[row, i] = len(links)
             links += one
         first[row, len(several) :] = len(links)
-    return Tables(item, first, np.array([*links, 0], np.int64))
+    return Tables(facts, first, np.array([*links, 0], np.int64))
 
 
 def _row(item: Item) -> int:
