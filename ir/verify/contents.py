@@ -10,10 +10,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from schedc.ir.verify.logic import MAYBE, Condition, Facts, Logic
+from schedc.ir.verify.logic import MAYBE, Cases, Facts, Logic
 
 _MOST_LAYERS = 48
-_MOST_SPLITS = 5
 
 
 class Layer(NamedTuple):
@@ -86,18 +85,16 @@ class Contents:
 
 
 def _read(
-    layers: Layers, owner: str, facts: Facts, logic: Logic, splits: int = _MOST_SPLITS
+    layers: Layers, owner: str, facts: Facts, logic: Logic, cases: Cases | None = None
 ) -> tuple[Layer | None, Layer | None] | None:
+    cases = cases or Cases()
     found = _read_case(layers, owner, facts, logic)
-    if found is None or found[1] is None or not splits:
+    if found is None or found[1] is None or not cases.take():
         return found
     # The owner's layers may cover all cases together, such as those of a switch.
     condition = next(c for c in found[1].guard if not logic.implied(c, facts))
-    for case in (condition, logic.negation(condition)):
-        if isinstance(case, Condition):
-            sharp = logic.sharpened(case, facts)
-            if sharp == MAYBE or (sharp is not None and _read(layers, owner, (*facts, sharp), logic, splits - 1)):
-                return found
+    if condition == MAYBE or any(_read(layers, owner, case, logic, cases) for case in logic.split(condition, facts)):
+        return found
     return None
 
 

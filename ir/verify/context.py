@@ -14,6 +14,8 @@ from schedc.ir.verify.verdict import Place, Refusal
 _MOST_REFUSALS = 20
 _MOST_OPERATIONS = 2_000_000
 """Executed in one proof, on all devices and in all worlds: about a minute."""
+_MOST_STEPS = 400_000
+"""Of reasoning about conditions: half a minute. Generated schedules take a few thousand."""
 
 
 class EnoughError(Exception):
@@ -35,6 +37,8 @@ class Context:
     refusals: dict[Hashable, Refusal] = field(default_factory=dict)
     conditions: dict[Condition, str] = field(default_factory=dict)
     """The text of conditions that were left open."""
+    versions: dict[Hashable, int] = field(default_factory=dict)
+    """Numbers of what is known of a scalar array: the same number for the same knowledge, on every device."""
 
     def __post_init__(self) -> None:
         program = self.program
@@ -73,16 +77,18 @@ class Context:
         return known
 
     def executed(self, operations: int, place: Place) -> None:
-        """Count operations that were executed. Raises EnoughError when there are too many."""
+        """Count operations that were executed. Raises EnoughError when there are too many, or too hard ones."""
         self._executed += operations
         if self._executed > _MOST_OPERATIONS:
-            self.refusals["too-long"] = Refusal(
-                "too-long",
-                f"the proof has executed {_MOST_OPERATIONS} operations and is at {place}",
-                "let fewer iterations communicate, or prove the same program with fewer",
-                place,
-            )
-            raise EnoughError
+            self._give_up(f"has executed {_MOST_OPERATIONS} operations", "let fewer iterations communicate", place)
+        if self.logic.steps > _MOST_STEPS:
+            what = f"has taken {_MOST_STEPS} steps to decide which conditions hold together"
+            self._give_up(what, "use fewer conditions on scalars, or let more operations share one", place)
+
+    def _give_up(self, what: str, repair: str, place: Place) -> None:
+        refusal = Refusal("too-long", f"the proof {what} and is at {place}", repair, place)
+        self.refusals["too-long"] = refusal
+        raise EnoughError
 
     def guard_text(self, guard: Facts) -> str:
         return " and ".join(self._condition_text(condition) for condition in guard) or "always"

@@ -27,8 +27,8 @@ def check_read(machine: Machine, access: Access) -> None:
         _check_contents(machine, access)
 
 
-def check_write(machine: Machine, access: Access) -> None:
-    """No transfer in flight reads or writes these rows."""
+def check_role(machine: Machine, access: Access) -> None:
+    """The storage may be written."""
     if machine.is_read_only(access.storage):
         role = machine.arrays[access.storage].role
         machine.refuse(
@@ -37,6 +37,11 @@ def check_write(machine: Machine, access: Access) -> None:
             f"declare {access.storage} as state or output",
             storage=access.storage,
         )
+
+
+def check_write(machine: Machine, access: Access) -> None:
+    """No transfer in flight reads or writes these rows."""
+    check_role(machine, access)
     space, low, high = access.space, access.low, access.high
     for transfer in machine.state.transfers:
         source, target = transfer.source, transfer.target
@@ -117,15 +122,19 @@ def _refuse(
     may: str,
     theirs: Access,
 ) -> None:
+    taken = machine.state.taken.get(transfer.semaphore, ())
+    ahead = machine.is_ahead(transfer)
+    rule = "partial-wait-unproven" if taken and not ahead else rule
+    if machine.has_refused(rule, transfer.op):
+        return
     other = machine.place_of_transfer(transfer)
     semaphore = machine.source.semaphore_text(transfer.semaphore)
-    taken = [taken for taken in machine.state.taken.get(transfer.semaphore, ()) if taken.op >= 0]
     mine, others = rows_text(machine, access), rows_text(machine, theirs)
     same = "them" if mine == others else others
     what = f"{machine.place()} {verb} {mine} while the transfer of {other} may still be {may} {same}"
     what += machine.distance(transfer.counters)
     repair = f"wait for {transfer.rows} rows of {semaphore} before line {machine.line()}"
-    if machine.is_ahead(transfer):
+    if ahead:
         repair = (
             f"let device {transfer.device} start it only after a signal of device {machine.rank} that follows line "
             f"{machine.line()}, or give {theirs.storage} another slot"
@@ -133,7 +142,6 @@ def _refuse(
     elif taken:
         wait = machine.place_of(taken[-1].op, taken[-1].counters)
         outstanding = sum(t.rows for t in machine.state.transfers if t.semaphore == transfer.semaphore)
-        rule = "partial-wait-unproven"
         what += (
             f"; {wait} took {sum(t.rows for t in taken)} of the {outstanding} rows outstanding on {semaphore}, "
             "which does not say which transfer has completed"
@@ -195,12 +203,13 @@ def check_own_overlap(machine: Machine, source: Access, target: Access) -> None:
 
 
 def check_operands(machine: Machine, reads: list[Access], writes: list[Access]) -> None:
-    """A result shares no row with another operand, unless it is exactly the same rows (computed in place)."""
+    """A result shares no row with another operand, unless it is computed in place, from exactly the same rows."""
     for i, write in enumerate(writes):
-        for other in (*reads, *writes[i + 1 :]):
+        for number, other in enumerate((*reads, *writes[i + 1 :])):
             if other is write or other.space != write.space:
                 continue
-            if other.base == write.base and other.rows == write.rows and other.storage == write.storage:
+            same = other.base == write.base and other.rows == write.rows and other.storage == write.storage
+            if same and number < len(reads):
                 continue
             if overlap(machine, write, other, ()):
                 machine.refuse(

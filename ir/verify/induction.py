@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from schedc.ir.verify import scalars
 from schedc.ir.verify.linear import Lin, Value, add
 from schedc.ir.verify.logic import AbortError, Facts, SplitError
 from schedc.ir.verify.state import State, at, between
@@ -116,7 +117,8 @@ def _induct(
             return 0
         machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, keep=False))  # type: ignore[misc]
         _drop_impossible(machine)
-        machine.state.versions = {array: machine.next_version() for array in reached.versions}
+        for array in reached.versions:
+            scalars.renew(machine, array)
         machine.skipped += (high + 1) * period
         return (high + 1) * period
     machine.examined = examined

@@ -94,7 +94,7 @@ class Atoms:
         """The atom, and whether it is new."""
         if (known := self._known.get(key)) is not None:
             return known, False
-        self._known[key] = self._new(low, high, label)
+        self._known[key] = self._new(low, high, label if len(label) < 200 else label[:200] + "…")
         return self._known[key], True
 
     def _define(self, *facts: Value) -> None:

@@ -9,6 +9,7 @@ answers True only with such a derivation; False means "not shown", never "false"
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import gcd
 from typing import Literal, NamedTuple
@@ -35,6 +36,17 @@ MAYBE = Condition("?", 0)
 Facts = tuple[Condition, ...]
 
 
+class Cases:
+    """How many cases may still be looked at one by one."""
+
+    def __init__(self, left: int = 32) -> None:
+        self._left = left
+
+    def take(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
 class SplitError(Exception):
     """A decision changes within the range of an induction variable: it is uniform up to `high`."""
 
@@ -49,6 +61,8 @@ class AbortError(Exception):
 class Logic:
     def __init__(self, atoms: Atoms) -> None:
         self.atoms = atoms
+        self.steps = 0
+        """Goals that all searches took apart."""
         self._proved: dict[tuple[Value, Facts], bool] = {}
         self._negations: dict[Condition, Condition | bool] = {}
         self._picked: dict[tuple[str, Value, Value, Facts], Value] = {}
@@ -120,6 +134,12 @@ class Logic:
                     sharper = self.normal(">=", add(value, -1))
                     return sharper if isinstance(sharper, Condition) else condition
         return condition
+
+    def split(self, condition: Condition, facts: Facts) -> Iterator[Facts]:
+        """The facts with the condition, and with its negation, where that is possible."""
+        for case in (condition, self.negation(condition)):
+            if isinstance(case, Condition) and (sharp := self.sharpened(case, facts)) is not None:
+                yield (*facts, sharp)
 
     def implied(self, condition: Condition, facts: Facts) -> bool:
         kind, value = condition
@@ -282,6 +302,7 @@ class Logic:
         while open_goals and steps < _STEPS:
             _, cost, value = heappop(open_goals)
             steps += 1
+            self.steps += 1
             assert isinstance(value, Lin)
             for atom, c in value.terms:
                 for f, fact in (*linear.get(atom, ()), *self.atoms.facts[atom]):

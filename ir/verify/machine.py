@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import count
 
 from schedc.ir.program import Op
-from schedc.ir.verify import hazards, waits
+from schedc.ir.verify import hazards, signals, waits
 from schedc.ir.verify.compile import Compiler, Node
 from schedc.ir.verify.contents import Contents
 from schedc.ir.verify.context import Context, EnoughError
@@ -16,8 +17,7 @@ from schedc.ir.verify.logic import AbortError, Condition, Facts
 from schedc.ir.verify.state import Access, Counters, Element, State, Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
-_MOST_CASES = 256
-_COUNTED = 1000
+_COUNTED = 10
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,9 @@ class Machine:
         self.buffers, self.arrays, self.scalars = context.buffers, context.arrays, context.scalars
         self.counters: dict[str, Value] = {}
         self.facts: Facts = world
+        self.world = world
+        self.spoiled: set[Element] = set()
+        """Semaphores of which something was refused so that what they hold is not known any more."""
         self.overlaps: dict[tuple[Value, int, int, Facts, Facts], bool] = {}
         """Of two accesses at a distance, with their rows, the facts and a guard: whether they may share a row."""
         self.resolved: dict[Hashable, Access] = {}
@@ -60,6 +63,7 @@ class Machine:
             self._arrive()
             self.execute()
             waits.check_end(self)
+            signals.check_end(self)
         except EnoughError:
             pass
         return Statistics(self.examined, self.transfers, self.peak_transfers, self.peak_rows, self.skipped)
@@ -93,6 +97,7 @@ class Machine:
     ) -> None:
         """Here it only reads: the peer's machine sees it arrive."""
         hazards.check_read(self, source)
+        hazards.check_role(self, target)
         self._launch(Transfer(index, self.now(), source, elsewhere(target), sent, self.facts))
         self._communicated(arrived)
 
@@ -102,12 +107,12 @@ class Machine:
 
     def signal(self, element: Element, amount: int, peer: int | None) -> None:
         if element[0] not in self.context.shared:
-            waits.signal(self, element, amount)
+            signals.signal(self, element, amount)
         self._communicated(element)
 
     def take(self, element: Element, amount: int) -> None:
         if element[0] not in self.context.shared:
-            waits.take(self, element, amount)
+            signals.take(self, element, amount)
         self._communicated(element)
 
     def barrier(self) -> None:
@@ -153,18 +158,31 @@ class Machine:
 
     def covers(self, value: Value, cases: set[int]) -> bool:
         """Whether the value of a switch surely has a case; refused if not."""
-        for number in islice(self.atoms.possible(value), _MOST_CASES):
-            condition = self.logic.compare("==", value, number)
-            if isinstance(condition, Condition):
-                condition = not self.logic.contradicted(condition, self.facts)
-            if condition and number not in cases:
-                self.refuse(
-                    "no-case",
-                    f"{self.place()} has no case for {number}, which {self.atoms.text(value)} may be",
-                    f"add a case {number}",
-                )
-                return False
+        if (number := self._uncovered(value, cases)) is not None:
+            self.refuse(
+                "no-case",
+                f"{self.place()} has no case for {number}, which {self.atoms.text(value)} may be",
+                f"add a case {number}",
+            )
+            return False
         return True
+
+    def _uncovered(self, value: Value, cases: set[int]) -> int | None:
+        possible = self.atoms.possible(value)
+        least, most = min(cases, default=1), max(cases, default=0)
+        first, end = bisect_left(possible, least), bisect_right(possible, most)
+        if first and not self.logic.proves(sub(value, least), self.facts):
+            return possible[first - 1]
+        if end < len(possible) and not self.logic.proves(sub(most, value), self.facts):
+            return possible[end]
+        for number in possible[first:end]:
+            if number not in cases:
+                condition = self.logic.compare("==", value, number)
+                if condition is True or (
+                    isinstance(condition, Condition) and not self.logic.contradicted(condition, self.facts)
+                ):
+                    return number
+        return None
 
     # What the rules ask.
 
@@ -220,6 +238,10 @@ class Machine:
                     f"{abs(steps)} iteration{'s' * (abs(steps) > 1)} of {name} {'ago' if steps > 0 else 'ahead'}"
                 )
         return f", started {', '.join(parts)}" if parts else ""
+
+    def has_refused(self, rule: str, other: int) -> bool:
+        """Whether the current operation was refused by the rule because of this other one."""
+        return (rule, self._current, other, other) in self.context.refusals
 
     def refuse(
         self,

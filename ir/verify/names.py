@@ -75,14 +75,20 @@ class _Names:
                 yield from self._semaphore(sent, "dma", counters)
                 yield from self._semaphore(arrived, "dma", counters)
                 yield from self._peer(peer, counters)
-            case Wait(semaphore):
+            case Wait(semaphore, rows):
                 yield from self._semaphore(semaphore, "dma", counters)
-            case Signal(semaphore, _, peer):
+                if rows < 1:
+                    yield f"waits for {rows} rows", "wait for at least one row"
+            case Signal(semaphore, amount, peer):
                 yield from self._semaphore(semaphore, "regular", counters)
+                if amount < 1:
+                    yield f"adds {amount}", "add at least one"
                 if peer is not None:
                     yield from self._peer(peer, counters)
-            case Await(semaphore):
+            case Await(semaphore, amount):
                 yield from self._semaphore(semaphore, "regular", counters)
+                if amount < 1:
+                    yield f"takes {amount}", "take at least one"
             case Switch(selector, cases):
                 yield from self._expr(selector, counters)
                 values = [case.value for case in cases]

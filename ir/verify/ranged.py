@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def run(machine: Machine, node: Node, trips: Lin) -> None:
     low, high = machine.atoms.interval(trips)
-    low, high = max(low, 0), max(high, 0)
+    low, high = max(low, 0), _most(machine, trips, max(low, 0), max(high, 0))
     exits: Exits = []
     outside = machine.facts
 
@@ -53,7 +53,21 @@ def run(machine: Machine, node: Node, trips: Lin) -> None:
     iterate(machine, node, high, iteration, exits)
     leave(high)
     machine.counters.pop(node.counter, None)
-    _join(machine, node, exits)
+    _join(machine, node, trips, exits)
+
+
+def _most(machine: Machine, trips: Lin, low: int, high: int) -> int:
+    """The most iterations that the facts allow."""
+    proves, facts = machine.logic.proves, machine.facts
+    if not facts or not proves(sub(high - 1, trips), facts):
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if proves(sub(middle, trips), facts):
+            high = middle
+        else:
+            low = middle + 1
+    return high
 
 
 def _may_equal(machine: Machine, trips: Lin, k: Value) -> bool:
@@ -65,20 +79,18 @@ def _extend(facts: Facts, more: Facts) -> Facts:
     return (*facts, *(condition for condition in more if condition not in facts))
 
 
-def _join(machine: Machine, node: Node, exits: Exits) -> None:
+def _join(machine: Machine, node: Node, trips: Lin, exits: Exits) -> None:
     """One state after the loop that is true of every exit."""
     if not exits:
         return
     final = exits[-1][1]
-    for _, state in exits[:-1]:
-        for element in sorted({*state.scalars, *final.scalars}):
-            here, there = state.scalars.get(element), final.scalars.get(element)
-            if here != there:
-                joined = scalars.join(machine, element, (here, there)) if here and there else None
-                if joined:
-                    final.scalars[element] = joined
-                else:
-                    final.scalars.pop(element, None)
+    for element in sorted({element for _, state in exits for element in state.scalars}):
+        paths = tuple((facts, state.scalars.get(element, ())) for facts, state in exits)
+        if len({layers for _, layers in paths}) > 1:
+            if joined := scalars.join(machine, element, trips, paths):
+                final.scalars[element] = joined
+            else:
+                final.scalars.pop(element, None)
     _join_transfers(machine, node, exits)
     _same_counts(machine, node, exits)
     _check_edge(machine, node, final, len(exits))
@@ -91,8 +103,9 @@ def _join(machine: Machine, node: Node, exits: Exits) -> None:
                 joined_contents = meet(joined_contents, theirs)
         contents[space] = joined_contents
     final.contents = contents
-    final.versions = {array: machine.next_version() for array in final.versions}
     machine.state = final
+    for array in final.versions:
+        scalars.renew(machine, array)
 
 
 def _resolved(machine: Machine, guard: Facts, facts: Facts) -> Facts | None:
@@ -117,14 +130,27 @@ def _join_transfers(machine: Machine, node: Node, exits: Exits) -> None:
         here = in_flight(facts, state)
         found = Counter(_identity(machine, t) for t in here)
         if found != wanted:
+            if all(_same_in_flight(machine, facts, state, final) for facts, state in exits[:-1]):
+                return
             odd = next((t for t in here if _identity(machine, t) in found - wanted), None)
             odd = odd or next(t for t in last if _identity(machine, t) in wanted - found)
             _refuse_edge(machine, node, odd)
             # Go on as if nothing were left, so that one fault is reported once.
+            machine.spoiled.add(odd.semaphore)
             final.transfers = [t for t in final.transfers if t.semaphore != odd.semaphore]
             final.taken.pop(odd.semaphore, None)
             return
     final.transfers = [t for t in final.transfers if id(t) in untouched] + last
+
+
+def _same_in_flight(machine: Machine, facts: Facts, state: State, final: State) -> bool:
+    """Whether the guards of what is in flight after the last iteration say what is after this one."""
+
+    def all_of(of: State) -> Counter:
+        guards = [(t, _resolved(machine, t.guard, facts)) for t in of.transfers]
+        return Counter(_identity(machine, replace(t, guard=guard)) for t, guard in guards if guard is not None)
+
+    return all_of(state) == all_of(final)
 
 
 def _identity(machine: Machine, t: Transfer) -> tuple[object, ...]:

@@ -97,7 +97,9 @@ def _refuse_range(machine: Machine, region: Region, at: Value, which: Value, siz
         "out-of-range",
         f"{machine.place()} accesses {region.rows} rows from row {text(at)} of {region.storage}"
         f"{_may_be(at, low, high)}, which has rows 0..{size - 1}",
-        f"keep the offset within 0..{size - region.rows}",
+        f"keep the offset within 0..{size - region.rows}"
+        if region.rows <= size
+        else f"give {region.storage} at least {region.rows} rows",
         storage=region.storage,
     )
 

@@ -73,18 +73,16 @@ def _element(machine: Machine, declared: Scalars, index: int) -> Value:
 def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:
     if declared.low == declared.high:
         return declared.low
-    if declared.role == "local" or declared.name in machine.state.versions:
-        key = (machine.rank, *key)
     return Lin(0, ((machine.atoms.atom(key, declared.low, declared.high, label), 1),))
 
 
 def write(machine: Machine, array: str, index: Value, value: Value) -> None:
     declared = machine.scalars[array]
-    if declared.role == "table":
+    if declared.role != "local":
         machine.refuse(
-            "table-written",
-            f"{machine.place()} sets an element of table {array}",
-            f"declare {array} as smem, local",
+            "constant-written",
+            f"{machine.place()} sets an element of {array}, which has role {declared.role}",
+            f"set a local smem array instead of {array}",
             storage=array,
         )
         return
@@ -101,17 +99,29 @@ def write(machine: Machine, array: str, index: Value, value: Value) -> None:
         value = declared.low
     if not _in_array(machine, declared, index):
         return
-    machine.state.versions[array] = machine.next_version()
-    if type(index) is not int:
-        # Any element may have changed: each keeps its range and nothing else.
+    if type(index) is int:
+        _push(machine, (array, index), value, facts)
+    else:
+        # Any element may have changed: each keeps its range and nothing else. One that is not set may still not be.
         for i in range(declared.length):
-            key = ("written", array, i, machine.state.versions[array])
-            _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
-        return
-    _push(machine, (array, index), value, facts)
+            layers = machine.state.scalars.get((array, i), ())
+            if layers:
+                key = ("written", array, i, layers, index, value)
+                _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
+    renew(machine, array)
+
+
+def renew(machine: Machine, array: str) -> None:
+    """Number what is known of the elements: equal knowledge, equal number, on every device."""
+    state = machine.state.scalars
+    known = tuple(state.get((array, i), ()) for i in range(machine.scalars[array].length))
+    machine.state.versions[array] = machine.context.versions.setdefault(
+        (array, known), len(machine.context.versions) + 1
+    )
 
 
 def _push(machine: Machine, element: tuple[str, int], value: Value, facts: Facts) -> None:
+    facts = tuple(fact for fact in facts if fact not in machine.world)
     layers = machine.state.scalars.get(element, ())
     if not facts:
         machine.state.scalars[element] = ((value, ()),)
@@ -120,21 +130,25 @@ def _push(machine: Machine, element: tuple[str, int], value: Value, facts: Facts
         return
     logic = machine.logic
     kept = tuple(layer for layer in layers if not all(logic.implied(c, layer[1]) for c in facts))
-    machine.state.scalars[element] = (*kept, (value, facts))[-_MOST_LAYERS:] if len(kept) < _MOST_LAYERS else (
-        (_opaque(machine, element), ()), (value, facts),
-    )  # fmt: skip
+    if len(kept) >= _MOST_LAYERS:
+        kept = ((_opaque(machine, element, kept), kept[0][1]),)
+    machine.state.scalars[element] = (*kept, (value, facts))
 
 
-def _opaque(machine: Machine, element: tuple[str, int]) -> Value:
+def _opaque(machine: Machine, element: tuple[str, int], layers: tuple) -> Value:
     declared = machine.scalars[element[0]]
-    key = ("forgotten", *element, machine.next_version())
+    key = ("forgotten", *element, layers)
     return _atom(machine, declared, key, f"{element[0]}[{element[1]}]")
 
 
-def join(machine: Machine, element: tuple[str, int], values: tuple) -> tuple[tuple[Value, Facts], ...]:
-    """The layers after paths that end with different ones: any value of the declared range."""
+def join(machine: Machine, element: tuple[str, int], trips: Value, paths: tuple) -> tuple[tuple[Value, Facts], ...]:
+    """The layers after paths that end with different ones: any value of the declared range, if each has set it."""
     declared = machine.scalars[element[0]]
-    return ((_atom(machine, declared, ("joined", *element, values), f"{element[0]}[{element[1]}]"), ()),)
+    for facts, layers in paths:
+        if not any(all(machine.logic.implied(c, facts) for c in guard) for _, guard in layers):
+            return ()
+    key = ("joined", *element, trips, tuple(layers for _, layers in paths))
+    return ((_atom(machine, declared, key, f"{element[0]}[{element[1]}]"), ()),)
 
 
 def _in_array(machine: Machine, declared: Scalars, index: Value) -> bool:

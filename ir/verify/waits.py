@@ -1,4 +1,4 @@
-"""Semaphores: which transfers a wait forces to completion, and that every wait is satisfied.
+"""DMA semaphores: which transfers a wait forces to completion, and that every wait is satisfied.
 
 A wait for n rows blocks until n rows beyond those already taken have arrived. It forces every
 outstanding transfer of its semaphore exactly if n is all that is left; any less says nothing about
@@ -12,32 +12,33 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from schedc.ir.verify.hazards import written
-from schedc.ir.verify.logic import Condition, Facts
-from schedc.ir.verify.state import Element, Raised, Taken, Transfer
+from schedc.ir.verify.logic import Cases, Condition, Facts
+from schedc.ir.verify.state import Element, Taken, Transfer
 
 if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine
 
-_MOST_SPLITS = 5
-
 
 def wait(machine: Machine, element: Element, rows: int) -> None:
-    _wait_case(machine, element, rows, machine.facts, _MOST_SPLITS)
+    if element in machine.spoiled:
+        for transfer in [t for t in machine.state.transfers if t.semaphore == element]:
+            _complete(machine, transfer, machine.facts)
+    else:
+        _wait_case(machine, element, rows, machine.facts, Cases())
 
 
-def _wait_case(machine: Machine, element: Element, rows: int, facts: Facts, splits: int) -> None:
+def _wait_case(machine: Machine, element: Element, rows: int, facts: Facts, cases: Cases) -> None:
     transfers: list[Transfer] = []
     taken: list[Taken] = []
     outstanding = [t for t in machine.state.transfers if t.semaphore == element]
     for entry in (*outstanding, *machine.state.taken.get(element, ())):
-        present = _holds(machine, entry.guard, facts)
+        present = holds(machine, entry.guard, facts)
         if isinstance(present, Condition):
-            if splits == 0:
+            if not cases.take():
                 _refuse_undecided(machine, element, outstanding)
                 return
-            for condition in (present, machine.logic.negation(present)):
-                if isinstance(condition, Condition):
-                    _wait_case(machine, element, rows, (*facts, condition), splits - 1)
+            for case in machine.logic.split(present, facts):
+                _wait_case(machine, element, rows, case, cases)
             return
         if present:
             if isinstance(entry, Transfer):
@@ -60,7 +61,7 @@ def _wait_case(machine: Machine, element: Element, rows: int, facts: Facts, spli
             entries[at : at + 1] = rest
 
 
-def _holds(machine: Machine, guard: Facts, facts: Facts) -> bool | Condition:
+def holds(machine: Machine, guard: Facts, facts: Facts) -> bool | Condition:
     """Whether the guard holds under the facts, or the first of its conditions that they leave open."""
     undecided: Condition | None = None
     logic = machine.logic
@@ -92,8 +93,8 @@ def _remainders(machine: Machine, guard: Facts, facts: Facts) -> list[Facts]:
         if logic.implied(condition, guard):
             continue
         negated = logic.negation(condition)
-        if isinstance(negated, Condition) and not logic.contradicted(negated, guard):
-            found.append((*guard, negated))
+        if isinstance(negated, Condition) and (sharper := logic.sharpened(negated, guard)) is not None:
+            found.append((*guard, sharper))
         guard = (*guard, condition)
     return found
 
@@ -139,7 +140,7 @@ def _refuse_unsatisfied(
     )
     # Go on as if the wait had taken what there is, so that one fault is reported once.
     for transfer in outstanding:
-        if _holds(machine, transfer.guard, facts) is True:
+        if holds(machine, transfer.guard, facts) is True:
             _complete(machine, transfer, facts)
     machine.state.taken.pop(element, None)
 
@@ -158,60 +159,12 @@ def _refuse_undecided(machine: Machine, element: Element, outstanding: list[Tran
     )
 
 
-def signal(machine: Machine, element: Element, amount: int) -> None:
-    _raise(machine, element, amount, machine.facts)
-
-
-def take(machine: Machine, element: Element, amount: int) -> None:
-    """An await: the signals before it, in every case of their guards, add up to at least `amount`."""
-    _await_case(machine, element, amount, machine.facts, _MOST_SPLITS)
-    _raise(machine, element, -amount, machine.facts)
-
-
-def _await_case(machine: Machine, element: Element, amount: int, facts: Facts, splits: int) -> None:
-    total = 0
-    for entry in machine.state.raised.get(element, ()):
-        present = _holds(machine, entry.guard, facts)
-        if isinstance(present, Condition) and splits:
-            for condition in (present, machine.logic.negation(present)):
-                if isinstance(condition, Condition):
-                    _await_case(machine, element, amount, (*facts, condition), splits - 1)
-            return
-        # An undecided signal counts as absent, an undecided await as present.
-        if present is True or (isinstance(present, Condition) and entry.amount < 0):
-            total += entry.amount
-    if total < amount:
-        semaphore = machine.source.semaphore_text(element)
-        other = machine.source.any_start(element[0])
-        extra = facts[len(machine.facts) :]
-        when = f" when {machine.context.guard_text(extra)}" if extra else ""
-        machine.refuse(
-            "wait-never-satisfied",
-            f"{machine.place()} takes {amount} from {semaphore}, which holds {total}{when}: it hangs"
-            + (f"; it is signalled by {other}" if other is not None else ""),
-            f"signal {semaphore} with {amount - total} before line {machine.line()}, or remove the await",
-            other,
-            key=element[0],
-        )
-        _raise(machine, element, amount - total, machine.facts)
-
-
-def _raise(machine: Machine, element: Element, amount: int, facts: Facts) -> None:
-    entries = machine.state.raised.setdefault(element, [])
-    for i, entry in enumerate(entries):
-        if set(entry.guard) == set(facts):
-            total = entry.amount + amount
-            entries[i : i + 1] = [replace(entry, amount=total)] if total else []
-            return
-    entries.append(Raised(machine.index(), machine.now(), amount, facts))
-
-
 def _where(machine: Machine, transfer: Transfer) -> str:
     return " that is never" if transfer.device is None else f" of device {machine.rank} that is there never"
 
 
 def check_end(machine: Machine) -> None:
-    """When the program ends every transfer was awaited and every semaphore is zero."""
+    """When the program ends every transfer was awaited."""
     for transfer in machine.state.transfers:
         place = machine.place_of_transfer(transfer)
         semaphore = machine.source.semaphore_text(transfer.semaphore)
@@ -255,16 +208,5 @@ def check_end(machine: Machine) -> None:
                 wait_place,
                 storage=transfer.target.storage,
                 key=transfer.op,
-                at=place,
-            )
-    for element, entries in machine.state.raised.items():
-        for entry in entries:
-            place = machine.place_of(entry.op, entry.counters)
-            semaphore = machine.source.semaphore_text(element)
-            machine.refuse(
-                "semaphore-left",
-                f"{semaphore} holds {entry.amount} when the program ends, signalled by {place}",
-                f"await {entry.amount} more",
-                key=element[0],
                 at=place,
             )

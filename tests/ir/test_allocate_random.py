@@ -1,9 +1,13 @@
-"""Ten thousand small random problems: what fits is valid, what cannot fit has no packing at all."""
+"""Ten thousand small random problems: what fits is valid, what cannot fit has no packing at all.
+
+And larger ones that are made from a packing, so that they fit.
+"""
 
 from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -103,3 +107,50 @@ def test_every_answer_is_right(batch):
     assert seen["cannot-fit", False] > EACH // 10
     assert searched > EACH // 20, "of those that cannot fit, some are decided by search and not by the peak"
     assert seen["fits", None] + seen["cannot-fit", None] < EACH // 10
+
+
+def packed(rng: random.Random) -> tuple[Problem, int]:
+    """A problem cut out of a full rectangle: now and then some neighbouring lanes end and are cut anew.
+
+    Some buffers that take the same rows one after the other become one of several spans; some stay where they are.
+    """
+    lanes, unit = rng.randint(3, 7), rng.choice((1, 1, 2, 4))
+    height, end = lanes * rng.choice((4, 8)), rng.randint(8, 30)
+    cuts = sorted({0, height, *rng.sample(range(1, height), lanes - 1)})
+    since = dict.fromkeys(pairwise(cuts), 0)
+    boxes: list[tuple[tuple[int, int], Span]] = []
+    for now in range(1, end):
+        lows = sorted(since)
+        at = rng.randrange(len(lows))
+        ended = lows[at : at + rng.randint(1, 3)]
+        boxes += [(lane, (since.pop(lane), now)) for lane in ended]
+        low, high = ended[0][0], ended[-1][1]
+        edges = sorted({low, high, *rng.sample(range(low + 1, high), min(rng.randint(0, 2), high - low - 1))})
+        since |= dict.fromkeys(pairwise(edges), now)
+    boxes += [(lane, (start, end)) for lane, start in since.items()]
+    spans: dict[tuple[int, int, int], list[Span]] = {}
+    for number, (lane, span) in enumerate(boxes):
+        same = [key for key in spans if key[:2] == lane and spans[key][-1][1] < span[0]]
+        key = rng.choice(same) if same and rng.random() < 0.7 else (*lane, number)
+        spans.setdefault(key, []).append(span)
+    fixed = rng.choice((0.0, 0.0, 0.1, 0.3))
+    return Problem(
+        tuple(
+            Item(f"b{number}", tuple(several), (high - low) * unit, unit, low * unit if rng.random() < fixed else None)
+            for (low, high, number), several in spans.items()
+        )
+    ), height * unit
+
+
+@pytest.mark.parametrize("batch", range(8))
+def test_a_problem_that_is_made_from_a_packing_is_never_called_impossible(batch):
+    rng = random.Random(1000 + batch)
+    found = 0
+    for _ in range(400):
+        case, height = packed(rng)
+        answer = exact(case, height, 0.0)
+        assert answer.kind != "cannot-fit", (case, height)
+        if answer.kind == "fits":
+            found += 1
+            assert validate(case, answer.addresses, height) == []
+    assert found > 300

@@ -163,6 +163,11 @@ CASES = {
          "}"],
         {"b": (0, 6), "t": (3, 4)},
     ),
+    "written part by part by a loop that also reads it": (
+        [WRITE_B, WRITE_T, READ_T, "loop i < 4 {", "compute k(x: read b[0 +: 8])", "compute k(o: write b[i * 8 +: 8])",
+         "}", READ_B],
+        {"b": (0, 6), "t": (1, 2)},
+    ),
     "one of several slots is written again": (
         ["loop l < 4 {", "compute k(o: write r<l % 2>[0 +: 8])", WRITE_T, READ_T, "}", "compute k(x: read r[0 +: 8])"],
         {"r": (0, 4), "t": (2, 3)},

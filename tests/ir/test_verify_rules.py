@@ -85,7 +85,7 @@ def test_every_rule_has_a_case():
         "read-while-arriving",
         "scalar-range",
         "semaphore-left",
-        "table-written",
+        "constant-written",
         "transfer-never-awaited",
         "undecided-communication",
         "undeclared",

@@ -33,9 +33,7 @@ class Roles:
         self._values = tuple(found)
 
     def role(self, rank: int, peers: Peers) -> Hashable:
-        values = tuple(
-            evaluate(expr, lambda name: 0, lambda array, i: self._tables[array][i], rank) for expr in self._values
-        )
+        values = tuple(self._value(expr, rank) for expr in self._values)
         arriving = tuple(
             (events, tuple((t.op, t.target.storage, t.target.base, t.semaphore) for t in transfers))
             for events, transfers in sorted(peers.arriving.items())
@@ -44,6 +42,12 @@ class Roles:
             (events, tuple((t.op, t.counters) for t in transfers)) for events, transfers in sorted(peers.read.items())
         )
         return values, arriving, read
+
+    def _value(self, expr: Expr, rank: int) -> Hashable:
+        try:
+            return evaluate(expr, lambda name: 0, lambda array, i: self._tables[array][i], rank)
+        except (ArithmeticError, IndexError):
+            return ("none", rank)
 
     def _parts(self, expr: Expr) -> Iterator[Expr]:
         """The largest parts that depend on the rank and on nothing that changes, or the rank itself."""

@@ -20,6 +20,7 @@ MOST_RUNS = 1000
 """Of one that the proof refuses although it seems safe: some races are seen once in a hundred runs."""
 
 NOT_OF_TIMING = {
+    "constant-written": "a declared contract",
     "capacity": "the executor has as much memory as the program wants",
     "malformed": "a contract of the IR",
     "misaligned": "the hardware's tiles",
