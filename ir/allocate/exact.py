@@ -1,7 +1,8 @@
 """Exact packing into a given height: the search, restarted with other orders until it ends or the time is up.
 
-How long one search takes depends by orders of magnitude on which of several equally low items it places first. So
-every search gets few nodes, and the next one another order; the orders take turns, and the nodes grow.
+How long one search takes to find a packing depends by orders of magnitude on which of several equally low items it
+places first. So every search gets few nodes, and the next one another order; the orders take turns, and the nodes grow.
+A proof that there is none takes one search as long as it takes: a third of the nodes goes to few long searches.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from schedc.ir.allocate.validate import validate
 
 NODES, GROWTH = 1000, 1.1
 """Nodes of the first searches, and the factor after every round of the orders."""
+
+LONG = 4000
+"""Nodes of the first of the long searches; each has twice those of the one before."""
 
 NOISE = 0.1
 """After the first round an item's rank is shifted by at most this share of all ranks."""
@@ -85,16 +89,12 @@ def _search(problem: Problem, height: int, deadline: float, clock: Clock, seed: 
     problem, height = _rounded(problem, height)
     free = [item for item in problem.items if item.fixed is None]
     known = tables(problem)
-    orders = _orders(problem)
-    random = Random(seed)
     nodes, room = 0, 1
-    for turn in count():
-        turns, which = divmod(turn, len(orders))
-        shifts = np.array([len(free) * NOISE * (2 * random.random() - 1) if turns else 0.0 for _ in free])
-        known.item[RANK] = np.argsort(np.argsort(orders[which] + shifts, kind="stable"), kind="stable")
+    for ranks, most in _schedule(_orders(problem), Random(seed)):
+        known.item[RANK] = ranks
         while True:
             branch = state(known, room)
-            result, entered = dive(known, branch, height, int(NODES * GROWTH**turns))
+            result, entered = dive(known, branch, height, most)
             nodes += entered
             if result != NO_ROOM:
                 break
@@ -107,6 +107,21 @@ def _search(problem: Problem, height: int, deadline: float, clock: Clock, seed: 
         if clock() > deadline:
             break
     return Answer("not-found", {}, nodes)
+
+
+def _schedule(orders: list[np.ndarray], random: Random) -> Iterator[tuple[np.ndarray, int]]:
+    """Ranks and the most nodes of one search after the other, without end."""
+    short, long, longs = 0, LONG, 0
+    for turn in count():
+        turns, which = divmod(turn, len(orders))
+        reach = NOISE * len(orders[which]) if turns else 0.0
+        shifts = np.array([reach * (2 * random.random() - 1) for _ in orders[which]])
+        most = int(NODES * GROWTH**turns)
+        yield np.argsort(np.argsort(orders[which] + shifts, kind="stable"), kind="stable"), most
+        short += most
+        if short >= 2 * long:
+            yield orders[longs % len(orders)], long
+            long, longs = 2 * long, longs + 1
 
 
 def _rounded(problem: Problem, height: int) -> tuple[Problem, int]:

@@ -207,6 +207,12 @@ CASES = {
          READ_B],
         {"b": (4, 4, 8, 8, 12, 12, 16, 16, 20, 21), "t": (2, 3, 6, 7, 10, 11, 14, 15, 18, 19)},
     ),
+    "written in every case of a switch in a loop, but in one of them only sometimes": (
+        ["loop l < 4 {", "switch n[0] {",
+         *[line for i in range(4) for line in (f"case {i} {{", WRITE_T, READ_T, WRITE_B, "}")],
+         "case 4 {", WRITE_T, READ_T, "when l == 0 {", WRITE_B, "}", "}", "}", READ_B, "}"],
+        {"b": (0, 2, 5, 6, 9, 10, 13, 14, 17, 23), "t": (3, 4, 7, 8, 11, 12, 15, 16, 19, 20)},
+    ),
     "written in every case of a switch in a loop and read after the switch": (
         ["loop l < 4 {", "switch n[0] {",
          *[line for i in range(5) for line in (f"case {i} {{", WRITE_T, READ_T, WRITE_B, "}")], "}", READ_B, "}"],
