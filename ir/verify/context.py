@@ -14,6 +14,8 @@ from schedc.ir.verify.verdict import Place, Refusal
 _MOST_REFUSALS = 20
 _MOST_OPERATIONS = 2_000_000
 """Executed in one proof, on all devices and in all worlds: about a minute."""
+_MOST_AFTER_REFUSAL = 20_000
+"""Operations after a refusal in which another one has to come: where one iteration is refused, all are executed."""
 _MOST_STEPS = 400_000
 """Of reasoning about conditions: half a minute. Generated schedules take a few thousand."""
 
@@ -51,7 +53,7 @@ class Context:
         self.shared = frozenset(_shared_semaphores(self.source.ops))
         """Semaphores that other devices add to."""
         self._communicating: dict[int, bool] = {}
-        self._executed = 0
+        self._executed = self._refused_at = 0
         read_outputs = {
             op.source.storage
             for op in self.source.ops
@@ -79,6 +81,8 @@ class Context:
     def executed(self, operations: int, place: Place) -> None:
         """Count operations that were executed. Raises EnoughError when there are too many, or too hard ones."""
         self._executed += operations
+        if self.refusals and self._executed > self._refused_at + _MOST_AFTER_REFUSAL:
+            raise EnoughError
         if self._executed > _MOST_OPERATIONS:
             self._give_up(f"has executed {_MOST_OPERATIONS} operations", "let fewer iterations communicate", place)
         if self.logic.steps > _MOST_STEPS:
@@ -106,6 +110,7 @@ class Context:
         identity = self.identity(refusal, key)
         if identity not in self.refusals:
             self.refusals[identity] = refusal
+            self._refused_at = self._executed
             if len(self.refusals) >= _MOST_REFUSALS:
                 raise EnoughError
 

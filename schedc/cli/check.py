@@ -9,6 +9,7 @@ from schedc.cli.console import Json, Stages, grid, print_json, to_stdout
 from schedc.cli.files import write_text
 from schedc.cli.options import with_options
 from schedc.cli.pass_options import PassOptions
+from schedc.errors import UserError
 
 if TYPE_CHECKING:
     from schedc.compiler.written import Proven
@@ -56,6 +57,8 @@ def check(
     from schedc.compiler.written import check_source, read_source, target_of
     from schedc.ir.text_print import print_program
 
+    if output is not None and output.name in ("", "-"):
+        raise UserError(f"--output {str(output)!r} names no file")
     stages = Stages()
     with passes.watch(CHECK_PASSES, stages.say) as watch, stages.stage("prove"):
         with watch.timed("parse"):

@@ -125,7 +125,12 @@ def _place(file: str, output: str | None) -> Path | None:
     if output == "-" or (output is None and file == "-"):
         return None
     if output is not None:
-        return Path(output)
+        place = Path(output)
+        if not place.name:
+            raise UserError(f"--output {output!r} names no file")
+        if file != "-" and place.exists() and place.samefile(file):
+            raise UserError(f"--output {output}: is the program itself; write the kernel to another file")
+        return place
     place = Path(file).with_suffix(".py")
     try:
         ours = not place.exists() or GENERATED in place.read_text(encoding="utf-8").partition("\n")[0]

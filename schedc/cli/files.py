@@ -7,12 +7,17 @@ from schedc.errors import UserError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Raises UserError if it cannot be written."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    """Links are followed, permissions of a file that is there are kept. Raises UserError if it cannot be written."""
     try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            raise UserError(f"{path}: cannot be written: not a regular file")
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             draft.write_text(text, encoding="utf-8")
-            draft.replace(path)
+            if target.exists():
+                draft.chmod(target.stat().st_mode & 0o7777)
+            draft.replace(target)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:

@@ -63,7 +63,8 @@ def read_source(file: str) -> Source:
     """The program in `file`, or on stdin for `-`. Raises UserError, and ProgramSyntaxError at the place."""
     name = "<stdin>" if file == "-" else file
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        text = data.decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         raise UserError(f"{name}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -116,7 +117,8 @@ def check_source(source: Source, target: Target, watch: Watch, proof: bool = Tru
 
 def _addressed(program: Program, target: Target) -> Program:
     """Given addresses, and rows of pools, are kept. A program that has all addresses is left as it is."""
-    if all(buffer.address is not None for buffer in program.buffers):
+    placed = all(buffer.address is not None for buffer in program.buffers)
+    if placed and all(pool.rows for pool in program.pools):
         return program
     clashes = list(_clashes(program))
     if clashes:

@@ -237,3 +237,25 @@ def test_blocks_as_deep_as_may_be_are_proven(schedc: Command) -> None:
     body = "\n".join([*blocks, "set y[0] = 0" + " + x[0]" * 98, *["}"] * MOST_NESTED])
     text = f"program p {{\n  smem x[1] in 0..5 input\n  smem y[1] in 0..1000 local\n{body}\n}}\n"
     assert schedc("check", written(text)).code == 0
+
+
+def test_an_output_is_a_regular_file(schedc: Command, tmp_path: Path) -> None:
+    program = tmp_path / "p.ir"
+    program.write_text(EXAMPLE)
+    link = tmp_path / "link.ir"
+    link.symlink_to(program)
+    for arguments in (
+        ("emit", str(program), "-o", str(program)),
+        ("emit", str(program), "-o", ""),
+        ("check", str(program), "-o", ""),
+        ("check", str(program), "-o", "-"),
+        ("check", str(program), "-o", str(tmp_path)),
+        ("check", str(program), "-o", "/dev/null"),
+    ):
+        message = refused(schedc(*arguments))
+        assert ("not a regular file" in message) == (arguments[3] in (str(tmp_path), "/dev/null")), message
+        assert program.read_text() == EXAMPLE
+    assert Path("/dev/null").is_char_device()
+    assert schedc("check", str(program), "-o", str(link)).code == 0
+    assert link.is_symlink()
+    assert " at " in program.read_text()

@@ -218,3 +218,22 @@ def test_what_a_peer_answers_after_it_has_waited_has_been_read():
 
 def test_what_a_peer_may_not_have_waited_for_may_still_be_read():
     assert rules(verify(parse_program(LATE.replace("SLOTS", "1")), LIMITS)) == {"overwrite-while-read"}
+
+
+def test_a_refused_program_is_not_proven_to_its_end():
+    """One slot too few is known after a few iterations; the induction that would skip the rest does not go through."""
+    text = """
+    program starved {
+      pool work rows=16
+      buffer a in work rows=8 slots=2 align=8 at 0
+      hbm w rows=8 weight
+      semaphore s[2] dma
+      loop i < 100000000 {
+        start w[0 +: 8] -> a<i % 2>[0 +: 8] signals s[i % 2]
+        wait s rows=8
+      }
+    }
+    """
+    verdict = verify(parse_program(text), LIMITS)
+    assert not verdict.proven
+    assert verdict.statistics.operations < 100_000
