@@ -80,22 +80,21 @@ class TimedRun:
         last = min(len(steps), at + self._timing.turn())
         while at < last:
             step = steps[at]
-            kind = type(step)
-            if kind is Work:
+            if type(step) is Work:
                 for first, end, expected, rows in step.reads:
                     if memory[first:end] != expected:
                         self._wrong_read(device, at, Read(first, end, expected, rows), memory[first:end], 0)
                 for first, end, tags in step.writes:
                     memory[first:end] = tags
-            elif kind is Take:
+            elif type(step) is Take:
                 if counts[step.semaphore] < step.amount:
                     break
                 counts[step.semaphore] -= step.amount
-            elif kind is Copy:
+            elif type(step) is Copy:
                 self._copy(device, at, step)
-            elif kind is Give:
+            elif type(step) is Give:
                 self._give(device, at, step)
-            elif self._meets(device, step):
+            elif type(step) is Meet and self._meets(device, step):
                 last = at + 1 if yields else last
             else:
                 break

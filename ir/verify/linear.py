@@ -9,7 +9,7 @@ false in a sample need not be tried to be proven.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -227,7 +227,7 @@ class Atoms:
             self.tables[atom] = frozenset(part)
         return Lin(0, ((atom, 1),))
 
-    def possible(self, value: Value) -> Iterable[int]:
+    def possible(self, value: Value) -> Sequence[int]:
         """The values that it may have: of a table those that are there, else all of its interval."""
         if isinstance(value, Lin) and len(value.terms) == 1:
             ((atom, c),) = value.terms
