@@ -53,7 +53,6 @@ class Machine:
         self.state = State(self.logic.reach, contents={space: Contents() for space in context.spaces})
         self._peers = peers or Peers()
         self._events = 0
-        self._version = 0
         self._current = 0
         self._body = Compiler(self).block(context.program.body, frozenset())
 
@@ -185,10 +184,6 @@ class Machine:
         return None
 
     # What the rules ask.
-
-    def next_version(self) -> int:
-        self._version += 1
-        return self._version
 
     def with_facts(self, guard: Facts) -> Facts:
         if not guard:
