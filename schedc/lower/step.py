@@ -23,6 +23,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.mixers.gqa import is_active
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row, operand_words
+from schedc.lower.unsupported import unsupported
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, RopeTable, RowTable
@@ -267,9 +268,7 @@ def rope_tables(spec: ModelSpec, shape: StepShape) -> dict[tuple, RopeTable]:
 
 def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     """Raises SpecError naming everything the kernels cannot express yet, and sizes that are out of range."""
-    problems = []
-    if spec.head.bias:
-        problems.append("head.bias: a bias of the head is not supported by the kernel yet")
+    problems = list(unsupported(spec))
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
     if not 1 <= shape.context <= spec.max_position:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Annotated, Literal
 
-from pydantic import Field, Strict, field_validator
+from pydantic import Field, Strict
 
 from schedc.spec.base import Part, Problem
 from schedc.spec.feed_forwards import FeedForward
 from schedc.spec.mixers import Mixer
 from schedc.spec.norm import Norm
+from schedc.spec.storage import KvCache, Quantization
 
 Placement = Literal["pre", "post", "sandwich"]
 
@@ -20,12 +21,18 @@ class Block(Part):
 
     pre:      x += mixer(norm(x))          post:      x += norm(mixer(x))
     sandwich: x += norm(mixer(norm'(x)))   and the same with the feed-forward.
+    The norms of the outputs are `output_norm` where that is given, else `norm`, each with a weight of its own.
     """
 
     mixer: Mixer
     feed_forward: FeedForward
     norm: Norm
     placement: Placement = "pre"
+    output_norm: Norm | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if self.output_norm is not None and self.placement == "pre":
+            yield "output_norm", "the outputs of a block with placement pre are not normalised; use post or sandwich"
 
     @property
     def pre_norm(self) -> Norm | None:
@@ -35,7 +42,9 @@ class Block(Part):
     @property
     def post_norm(self) -> Norm | None:
         """The norm of the mixer's and of the feed-forward's output, each with its own weight."""
-        return self.norm if self.placement in ("post", "sandwich") else None
+        if self.placement == "pre":
+            return None
+        return self.norm if self.output_norm is None else self.output_norm
 
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
         """Shapes of all weights of one such layer, by names such as `mixer.q` and `pre_mixer_norm.weight`."""
@@ -57,10 +66,11 @@ class Run(Part):
 
 
 class Embedding(Part):
-    """x = multiplier · table[id]. `tied`: the head multiplies by the same table, transposed."""
+    """x = norm(multiplier · table[id]). `tied`: the head multiplies by the same table, transposed."""
 
     tied: bool
     multiplier: float = Field(default=1.0, gt=0)
+    norm: Norm | None = None
 
 
 class Head(Part):
@@ -72,40 +82,16 @@ class Head(Part):
 
 
 class Residual(Part):
-    """plain: x += multiplier · f(x)."""
+    """plain: x += multiplier · f(x); gated: x = α ⊙ x + β ⊙ f(x), two learned vectors a half of every block.
 
-    kind: Literal["plain"] = "plain"
+    gated, with the stored weight w of each channel: β = sigmoid(w / temperature) and
+    α = sqrt(max(sigmoid(-w / temperature)·(1 + β), floor)) (Muse Spark).
+    """
+
+    kind: Literal["plain", "gated"] = "plain"
     multiplier: float = Field(default=1.0, gt=0)
-
-
-class KvCache(Part):
-    """The cache of keys and values in HBM."""
-
-    dtype: Literal["bf16", "f32"] = "bf16"
-    layout: Literal["contiguous"] = "contiguous"
-
-    @field_validator("layout", mode="before")
-    @classmethod
-    def _refuse_paged(cls, layout: object) -> object:
-        if layout == "paged":
-            raise ValueError("a paged cache is not supported yet; use contiguous")
-        return layout
-
-
-_LATER_FORMATS = ("int8", "fp8", "int4", "mxfp4", "nvfp4")
-
-
-class Quantization(Part):
-    """The format that weights are stored and streamed in. Norms and biases are small and stay f32."""
-
-    weights: Literal["bf16", "f32"] = "bf16"
-
-    @field_validator("weights", mode="before")
-    @classmethod
-    def _refuse_later_formats(cls, weights: object) -> object:
-        if weights in _LATER_FORMATS:
-            raise ValueError(f"{weights} weights are not supported yet; use bf16 or f32")
-        return weights
+    temperature: float = Field(default=0.3, gt=0, description="of a gated residual")
+    floor: float = Field(default=1e-3, gt=0, description="of a gated residual")
 
 
 @dataclass(frozen=True)
@@ -154,6 +140,8 @@ class ModelSpec(Part):
     def outer_parameters(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights outside the layers; a tied head has none of its own."""
         shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocab, self.hidden)}
+        if self.embedding.norm is not None:
+            shapes |= _prefixed("embedding_norm", self.embedding.norm.parameters(self.hidden))
         shapes |= _prefixed("final_norm", self.final_norm.parameters(self.hidden))
         if not self.embedding.tied:
             shapes["head"] = (self.hidden, self.vocab)

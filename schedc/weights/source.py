@@ -3,10 +3,14 @@
 A weight is f32, a projection [out, in]. Names:
     embed [vocab, hidden]   head [vocab, hidden] (absent when tied)   head_bias [vocab]   final_norm.weight, .bias
     layers.{i}.attn.q, k, v, o and …_bias   layers.{i}.attn.q_norm, k_norm and …_bias
+    layers.{i}.attn.sinks   layers.{i}.attn.gate   layers.{i}.attn.q_a, q_b, kv_a, kv_b and …_norm (latent attention)
     layers.{i}.mlp.gate, up, down and …_bias
+    layers.{i}.mlp.router and router_bias, selection_bias   layers.{i}.mlp.experts.{e}.gate, up, down and …_bias
+    layers.{i}.mlp.shared.gate, up, down   layers.{i}.mlp.shared_gate
     layers.{i}.{pre_mixer,post_mixer,pre_feed_forward,post_feed_forward}_norm.weight, .bias
 """
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -41,8 +45,19 @@ def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     }
     for at in spec.iter_layers():
         for name, shape in at.block.parameters(spec.hidden).items():
-            shapes[f"layers.{at.layer}.{_layer_name(name)}"] = shape[::-1]
+            for weight, own in _each_expert(_layer_name(name), shape):
+                shapes[f"layers.{at.layer}.{weight}"] = own[::-1]
     return shapes
+
+
+def _each_expert(name: str, shape: tuple[int, ...]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """A weight of every expert has a name each, any other stands for itself."""
+    before, experts, after = name.partition(".experts.")
+    if not experts:
+        yield name, shape
+        return
+    for expert in range(shape[0]):
+        yield f"{before}.experts.{expert}.{after}", shape[1:]
 
 
 def _outer_name(name: str) -> str:

@@ -1,5 +1,10 @@
 """Feed-forwards. One kind a file; `FeedForward` is the union of the kinds, told apart by `kind`."""
 
-from schedc.spec.feed_forwards.dense import Dense
+from typing import Annotated
 
-FeedForward = Dense
+from pydantic import Field
+
+from schedc.spec.feed_forwards.dense import Dense
+from schedc.spec.feed_forwards.moe import Moe
+
+FeedForward = Annotated[Dense | Moe, Field(discriminator="kind")]

@@ -7,6 +7,8 @@ from pydantic import Field
 
 from schedc.spec.base import Part, Problem
 
+ACTIVATIONS = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_clamped"]
+
 
 class DenseBias(Part):
     """Which of the projections add a bias."""
@@ -20,17 +22,23 @@ class Dense(Part):
     """Gated: (activation(x·Wgate) ⊙ (x·Wup))·Wdown; plain: activation(x·Wup)·Wdown.
 
     `gelu` is the exact form x·Φ(x), `gelu_tanh` its tanh approximation, `relu2` is relu(x)².
+    `swiglu_clamped` (gated): with g = min(gate, limit) and u = clip(up, -limit, limit), g·sigmoid(1.702·g)·(u + 1).
     """
 
     kind: Literal["dense"]
     width: int = Field(gt=0)
     gated: bool
-    activation: Literal["silu", "gelu", "gelu_tanh", "relu", "relu2"]
+    activation: ACTIVATIONS
+    limit: float | None = Field(default=None, gt=0, description="of swiglu_clamped")
     bias: DenseBias = DenseBias()
 
     def problems(self) -> Iterator[Problem]:
         if self.bias.gate and not self.gated:
             yield "bias.gate", "a plain feed-forward has no gate; use gated: true, or bias.gate: false"
+        if self.activation == "swiglu_clamped" and not self.gated:
+            yield "activation", "swiglu_clamped works on a gate; use gated: true"
+        if (self.activation == "swiglu_clamped") != (self.limit is not None):
+            yield "limit", "belongs to the activation swiglu_clamped, and to no other"
 
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights, [in, out] for a projection."""

@@ -1,5 +1,10 @@
 """Mixers: how a token sees earlier tokens. One kind a file; `Mixer` is the union of the kinds, told apart by `kind`."""
 
-from schedc.spec.mixers.gqa import Gqa
+from typing import Annotated
 
-Mixer = Gqa
+from pydantic import Field
+
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
+
+Mixer = Annotated[Gqa | Mla, Field(discriminator="kind")]

@@ -25,6 +25,9 @@ class Gqa(Part):
     s = cap·tanh(scale·q·kᵀ / cap) over the keys in sight (without `soft_cap`: s = scale·q·kᵀ);
     out = softmax(s)·v·Wo + bo. Query head h reads kv head h // (heads / kv_heads).
     `window` w: position p sees the keys p - w + 1 … p, itself included; None: all of 0 … p.
+    `chunk` c: position p sees the keys of its own chunk, c·(p // c) … p (Llama 4).
+    `sinks`: a learned logit a head joins the softmax's denominator, and takes no value (gpt-oss).
+    `output_norm` (per head) and then `output_gate`, o ⊙ sigmoid(x·Wgate), come before Wo.
     """
 
     kind: Literal["gqa"]
@@ -33,9 +36,17 @@ class Gqa(Part):
     head_dim: int = Field(gt=0)
     scale: float | None = Field(default=None, gt=0, description="None: head_dim ** -0.5")
     rope: Rope | None = None
-    qk_norm: Norm | None = Field(default=None, description="over head_dim, one weight for all heads, before rope")
+    qk_norm: Norm | None = Field(default=None, description="over `qk_norm_over`, before rope")
+    qk_norm_over: Literal["head", "heads"] = Field(
+        default="head", description="head: over head_dim, one weight for all heads; heads: over all heads jointly"
+    )
+    qk_norm_after_rope: bool = False
+    sinks: bool = False
+    output_norm: Norm | None = Field(default=None, description="over head_dim, one weight for all heads")
+    output_gate: bool = False
     bias: GqaBias = GqaBias()
     window: int | None = Field(default=None, gt=0)
+    chunk: int | None = Field(default=None, gt=0)
     soft_cap: float | None = Field(default=None, gt=0)
 
     def problems(self) -> Iterator[Problem]:
@@ -44,6 +55,8 @@ class Gqa(Part):
                 "heads",
                 (f"{self.heads} heads do not divide into {self.kv_heads} kv heads; use a multiple of {self.kv_heads}"),
             )
+        if self.window is not None and self.chunk is not None:
+            yield "chunk", "a mixer has a window or chunks, not both"
         if self.rope is not None:
             if self.rope.rotary_dim is None and self.head_dim % 2:
                 yield "head_dim", f"rope rotates pairs, and {self.head_dim} is odd; set an even rope.rotary_dim"
@@ -79,6 +92,15 @@ class Gqa(Part):
             if getattr(self.bias, name):
                 shapes[f"{name}_bias"] = shape[1:]
         if self.qk_norm is not None:
-            for side in ("q_norm", "k_norm"):
-                shapes |= {f"{side}_{name}": shape for name, shape in self.qk_norm.parameters(self.head_dim).items()}
+            joint = self.qk_norm_over == "heads"
+            for side, width in (("q_norm", q_width), ("k_norm", kv_width)):
+                normed = self.qk_norm.parameters(width if joint else self.head_dim)
+                shapes |= {f"{side}_{name}": shape for name, shape in normed.items()}
+        if self.sinks:
+            shapes["sinks"] = (self.heads,)
+        if self.output_norm is not None:
+            normed = self.output_norm.parameters(self.head_dim)
+            shapes |= {f"output_norm_{name}": shape for name, shape in normed.items()}
+        if self.output_gate:
+            shapes["gate"] = (hidden, q_width)
         return shapes

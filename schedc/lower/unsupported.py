@@ -1,0 +1,61 @@
+"""What a spec can say and the kernels cannot do yet: each by its key, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from schedc.lower.registry import FEED_FORWARDS, MIXERS
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.model import Block, ModelSpec
+
+
+def unsupported(spec: ModelSpec) -> Iterator[str]:
+    """One line a key that a kernel of this model would need."""
+    if spec.head.bias:
+        yield "head.bias: a bias of the head is not supported by the kernel yet"
+    if spec.embedding.norm is not None:
+        yield "embedding.norm: a norm of the embedding is not supported by the kernel yet"
+    if spec.residual.kind != "plain":
+        yield f"residual.kind: a {spec.residual.kind} residual is not supported by the kernel yet"
+    quantised = [name for name in spec.quantization.formats if name not in ("bf16", "f32")]
+    if quantised:
+        yield f"quantization: {', '.join(quantised)} weights are not supported by the kernel yet"
+    if len(spec.quantization.formats) > 1 or spec.quantization.operand_dtype != spec.quantization.weights:
+        yield "quantization: families of different formats are not supported by the kernel yet"
+    if spec.kv.layout != "contiguous":
+        yield f"kv.layout: a {spec.kv.layout} cache is not supported by the kernel yet"
+    if spec.kv.dtype == "fp8":
+        yield "kv.dtype: an fp8 cache is not supported by the kernel yet"
+    for run, pattern in enumerate(spec.layers):
+        for place, block in enumerate(pattern.pattern):
+            for problem in _of_block(block):
+                yield f"layers[{run}].pattern[{place}].{problem}"
+
+
+def _of_block(block: Block) -> Iterator[str]:
+    for name, part, known in (("mixer", block.mixer, MIXERS), ("feed_forward", block.feed_forward, FEED_FORWARDS)):
+        if part.kind not in known:
+            yield f"{name}.kind: {part.kind} is not supported by the kernel yet"
+    norms = {"norm": block.norm, "output_norm": block.output_norm}
+    for name, norm in norms.items():
+        if norm is not None and not norm.weight:
+            yield f"{name}.weight: a norm without weight is not supported by the kernel yet"
+    if isinstance(block.mixer, Gqa):
+        yield from _of_gqa(block.mixer)
+    if block.feed_forward.activation == "swiglu_clamped":
+        yield "feed_forward.activation: swiglu_clamped is not supported by the kernel yet"
+
+
+def _of_gqa(gqa: Gqa) -> Iterator[str]:
+    wanted = {
+        "qk_norm_over": gqa.qk_norm is not None and gqa.qk_norm_over == "heads",
+        "qk_norm_after_rope": gqa.qk_norm is not None and gqa.qk_norm_after_rope,
+        "qk_norm.weight": gqa.qk_norm is not None and not gqa.qk_norm.weight,
+        "sinks": gqa.sinks,
+        "output_norm": gqa.output_norm is not None,
+        "output_gate": gqa.output_gate,
+        "chunk": gqa.chunk is not None,
+    }
+    for key, present in wanted.items():
+        if present:
+            yield f"mixer.{key}: is not supported by the kernel yet"
