@@ -15,8 +15,8 @@ from typing import Any
 from schedc.compiler.pipeline import Request
 from schedc.compiler.skeleton import differences
 from schedc.ir.program import Attribute, Program
+from schedc.lower.caches.stream import rows_at_once
 from schedc.lower.graph import LANES, PER_WORD, Grain, StepShape, Stream
-from schedc.lower.mixers.gqa import rows_at_once
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule

@@ -6,6 +6,7 @@ from schedc.errors import SpecError
 from schedc.ir.expr import Compare, Const, Element, Expr, mod, mul
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore, SemaphoreRef, Start, Wait, When
 from schedc.lower.block import BlockLowering, norm_items, normalise, residual_rows
+from schedc.lower.caches.stream import is_active
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -21,7 +22,6 @@ from schedc.lower.graph import (
     ceil_div,
     round_up,
 )
-from schedc.lower.mixers.gqa import is_active
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row, operand_words
 from schedc.lower.unsupported import unsupported
 from schedc.spec.mixers.gqa import Gqa

@@ -1,0 +1,40 @@
+"""Sizes of a cache and of its tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schedc.lower.graph import PER_WORD, ceil_div
+
+
+@dataclass(frozen=True)
+class CacheShape:
+    """A chunk is the tokens of 8 word rows, `[panel][8]` rows of 512 bytes: what the newest token writes back.
+
+    A tile is `tokens` positions, whole chunks, and what one transfer moves.
+    """
+
+    panels: int
+    """Panels of 128 lanes that a token takes."""
+    dtype: str
+    context: int
+    tokens: int
+
+    @property
+    def chunk_tokens(self) -> int:
+        return 8 * PER_WORD[self.dtype]
+
+    @property
+    def chunk(self) -> int:
+        """Rows of a chunk."""
+        return self.panels * 8
+
+    @property
+    def tile(self) -> int:
+        """Rows of a tile."""
+        return self.tokens // self.chunk_tokens * self.chunk
+
+    @property
+    def max_tiles(self) -> int:
+        """Tiles of one sequence in one layer."""
+        return ceil_div(self.context, self.tokens)
