@@ -1,4 +1,4 @@
-"""What is compiled: the cases of cases.yaml, and the hash that says whether a row of the table is still of its program."""
+"""What is compiled: the cases of cases.yaml, and the hash by which a row of the table knows its program."""
 
 from __future__ import annotations
 

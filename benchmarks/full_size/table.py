@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -59,28 +58,40 @@ def write_table(rows: Iterable[Row], path: Path = TABLE, page: Path = PAGE) -> N
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(row) for row in rows)
-    os.replace(draft, path)
+    draft.replace(path)
     page.write_text(as_page(rows), encoding="utf-8")
+
+
+HEADER = """\
+# Full-size models through the TPU compiler
+
+Made by `python -m benchmarks.full_size`, ahead of time, without a TPU. VMEM is what the compiler allocates, its
+register spills included; cycles are issue cycles with every loop body once; the step time is the simulation's
+prediction, not a measurement. A test fails when a program no longer is the one its row was measured of.
+
+| model | target, devices | rows × context | jax, libtpu | VMEM MiB of limit | spills KiB | code MB | issue cycles \
+| proof s | compiler s | step µs (predicted) | program |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
 
 
 def as_page(rows: Iterable[Row]) -> str:
     """The page of the docs."""
-    lines = [
-        "# Full-size models through the TPU compiler",
-        "",
-        "Made by `python -m benchmarks.full_size`, ahead of time, without a TPU. VMEM is what the compiler allocates, its",
-        "register spills included; cycles are issue cycles with every loop body once; the step time is the simulation's",
-        "prediction, not a measurement. A test fails when a program no longer is the one its row was measured of.",
-        "",
-        "| model | target, devices | rows × context | jax, libtpu | VMEM MiB of limit | spills KiB | code MB | issue cycles "
-        "| proof s | compiler s | step µs (predicted) | program |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        lines.append(
-            f"| {row.case} | {row.target}, {row.devices} | {row.rows} × {row.context} | {row.jax}, {row.libtpu} "
-            f"| {row.vmem_bytes / 2**20:.2f} of {row.vmem_limit_bytes / 2**20:.2f} | {row.spill_bytes / 2**10:.0f} "
-            f"| {row.code_bytes / 1e6:.2f} | {row.issue_cycles:,} | {row.prove_seconds:.1f} | {row.compile_seconds:.1f} "
-            f"| {row.step_us:,.0f} | `{row.program[:12]}` |"
-        )
-    return "\n".join([*lines, ""])
+    return HEADER + "".join(f"| {' | '.join(_cells(row))} |\n" for row in rows)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.case,
+        f"{row.target}, {row.devices}",
+        f"{row.rows} × {row.context}",
+        f"{row.jax}, {row.libtpu}",
+        f"{row.vmem_bytes / 2**20:.2f} of {row.vmem_limit_bytes / 2**20:.2f}",
+        f"{row.spill_bytes / 2**10:.0f}",
+        f"{row.code_bytes / 1e6:.2f}",
+        f"{row.issue_cycles:,}",
+        f"{row.prove_seconds:.1f}",
+        f"{row.compile_seconds:.1f}",
+        f"{row.step_us:,.0f}",
+        f"`{row.program[:12]}`",
+    )
