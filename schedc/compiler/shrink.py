@@ -157,7 +157,7 @@ def _small_spec(
     data = spec.model_dump(mode="json")
     hidden_cuts = [cuts[name] for name, count in units.items() if name in cuts and count == ceil(spec.hidden / LANES)]
     data["hidden"] = _width(spec.hidden, hidden_cuts)
-    data["vocab"] = _width(spec.vocab, [cuts[lowering.head.name]])
+    data["vocab"] = _width(spec.vocab, [cuts[lowering.head.matrix.name]])
     data["eos_token_ids"] = []
     for run, blocks in zip(data["layers"], lowering.blocks, strict=True):
         run["repeat"] = min(run["repeat"], caps.trips)

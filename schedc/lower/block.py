@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.lower.exchange import Exchange, Turn
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -23,9 +24,15 @@ from schedc.weights.layout import VectorItem
 
 
 class BlockLowering:
-    """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it."""
+    """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it.
 
-    def __init__(self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None) -> None:
+    Where devices have partial outputs, these are summed through `exchange` first.
+    """
+
+    def __init__(
+        self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None, exchange: Exchange
+    ) -> None:
+        self.exchange = exchange
         self.block, self.spec, self.shape, self.place = block, spec, shape, place
         self.dtype = spec.quantization.weights
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
@@ -52,12 +59,24 @@ class BlockLowering:
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         return self.mixer.prefetches(grain) + self.feed_forward.prefetches(grain)
 
-    def phases(self, grain: Grain) -> tuple[Phase, ...]:
+    @property
+    def sums(self) -> int:
+        """How often a layer sums partial outputs over the devices."""
+        return self.mixer.partial + self.feed_forward.partial
+
+    def phases(self, grain: Grain, turn: Turn) -> tuple[Phase, ...]:
+        """`turn` is that of the layer's first sum."""
         halves = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
+        turns = {"mixer": turn, "feed_forward": turn.later(int(self.mixer.partial))}
         phases = [
             phase
             for half, part in halves
-            for phase in (self._enter(half), *part.phases(grain), self._leave(half, part))
+            for phase in (
+                self._enter(half),
+                *part.phases(grain),
+                *(self._sum(half, part, turns[half]) if part.partial else ()),
+                self._leave(half, part),
+            )
         ]
         settled = tuple(op for _, part in halves for op in part.end(grain))
         return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
@@ -79,6 +98,26 @@ class BlockLowering:
             return (normalise(norm, x, self.inputs[half], site, f"pre_{half}_norm", self.spec, self.shape),)
 
         return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
+
+    def _sum(self, half: str, part: Part, turn: Turn) -> tuple[Phase, ...]:
+        """All devices' outputs, added in the order of their ranks: every device gets the same bits."""
+        exchange, y = self.exchange, Region(part.output, residual_rows(self.spec, self.shape))
+        shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden, "multiplier": 1.0}
+
+        def send(site: Site) -> tuple[Op, ...]:
+            return exchange.start(y, turn.slot(site.trip, exchange.slots))
+
+        def add_up(site: Site) -> tuple[Op, ...]:
+            slot = turn.slot(site.trip, exchange.slots)
+            first, *others = (exchange.part(device, slot) for device in range(exchange.devices))
+            return (
+                *exchange.finish(slot),
+                compute("move", {"x": first}, {"out": y}),
+                *(compute("residual_add", {"y": other}, updates={"x": y}, attributes=shape) for other in others),
+            )
+
+        named = self.place.named
+        return Phase(named(f"{half}_send"), send), Phase(named(f"{half}_sum"), add_up)
 
     def _leave(self, half: str, part: Part) -> Phase:
         norm = self.block.post_norm

@@ -14,7 +14,8 @@ from typing import Protocol
 
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
-from schedc.weights.layout import Columns, Layout, PanelMatrix, VectorItem, Vectors, WordDtype
+from schedc.placement.rules import PlacementRules
+from schedc.weights.layout import Columns, Inputs, Layout, PanelMatrix, VectorItem, Vectors, WordDtype
 
 LANES = 128
 PER_WORD = {"bf16": 2, "f32": 1}
@@ -31,11 +32,16 @@ def round_up(a: int, multiple: int) -> int:
 
 @dataclass(frozen=True)
 class StepShape:
-    """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids."""
+    """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids.
+
+    It runs on `devices` devices, which hold what `placement` says.
+    """
 
     rows: int
     context: int
     logits: bool = False
+    devices: int = 1
+    placement: PlacementRules = field(default_factory=PlacementRules)
 
     @property
     def padded_rows(self) -> int:
@@ -59,13 +65,17 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Matrix:
-    """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model)."""
+    """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model).
+
+    `inputs` says which rows it has of the weights, where it does not have all.
+    """
 
     name: str
     dtype: WordDtype
     depth: int
     columns: tuple[Columns, ...]
     layers: tuple[int, ...] = ()
+    inputs: tuple[Inputs, ...] = ()
 
     @property
     def units(self) -> int:
@@ -82,7 +92,7 @@ class Matrix:
 
     def layout(self, tile_units: int) -> PanelMatrix:
         tiles = ceil_div(self.units, tile_units)
-        return PanelMatrix(self.name, self.dtype, self.layers, self.depth, tiles, tile_units, self.columns)
+        return PanelMatrix(self.name, self.dtype, self.layers, self.depth, tiles, tile_units, self.columns, self.inputs)
 
 
 @dataclass(frozen=True)

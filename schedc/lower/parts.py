@@ -22,6 +22,10 @@ CACHE = "cache"
 assume that every activation stored might be one of them."""
 
 
+PEERS = "peers"
+"""The pool that other devices write."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a block stands: `suffix` makes its names unique, `layers` are its layers, `counter` their loop."""
@@ -35,10 +39,14 @@ class Place:
 
 
 class Part(Protocol):
-    """A mixer or feed-forward of one block: reads the operand `input`, leaves f32 in `output`."""
+    """A mixer or feed-forward of one block: reads the operand `input`, leaves f32 in `output`.
+
+    `partial`: what it leaves is this device's part of a sum over all devices. The block adds `output_bias` to the sum.
+    """
 
     output: str
     output_bias: str | None
+    partial: bool
 
     def matrices(self) -> tuple[Matrix, ...]: ...
     def vectors(self) -> tuple[VectorItem, ...]: ...

@@ -78,6 +78,7 @@ class Assembly:
             declared.scalars,
             tuple(semaphores),
             (prologue, *body) if prologue.body else body,
+            devices=self.graph.shape.devices,
             attributes=self.attributes,
         )
 

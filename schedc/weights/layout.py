@@ -6,7 +6,7 @@ such as `attn.q`, which stand for `layers.{i}.attn.q`.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from hashlib import sha256
 from json import dumps
 from math import ceil
@@ -18,12 +18,18 @@ from schedc.weights.words import LANES, WORD_ROWS, WordDtype, lanes_up, per_word
 
 @dataclass(frozen=True)
 class Columns:
-    """`count` outputs of `weight` from `start`, then zeros up to `pad_to` columns; zeros past the weight's last."""
+    """`count` outputs of `weight` from `start`, then zeros up to `pad_to` columns; zeros past the weight's last.
+
+    On device d they start (d // every) % ring · step further on, as all parts with these three fields do.
+    """
 
     weight: str
     start: int
     count: int
     pad_to: int = 0
+    step: int = 0
+    every: int = 1
+    ring: int = 1
 
     @property
     def width(self) -> int:
@@ -32,11 +38,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Inputs:
-    """`count` inputs of the weights from `start`, then zeros up to `pad_to` rows of the matrix."""
+    """`count` inputs of the weights from `start`, then zeros up to `pad_to` rows; zeros past the weights' last."""
 
     start: int
     count: int
     pad_to: int = 0
+    step: int = 0
+    every: int = 1
+    ring: int = 1
 
     @property
     def width(self) -> int:
@@ -127,7 +136,8 @@ class VectorItem:
     """One f32 vector of `length` numbers, `add`ed to, `repeat`ed, and padded to a multiple of 128 lanes.
 
     With `block`, every `block` numbers are padded with zeros to `block_lanes` (a bias by head, when heads are
-    padded). `add` 1 turns a norm weight with a unit offset into the factor it stands for.
+    padded). `add` 1 turns a norm weight with a unit offset into the factor it stands for. Where devices hold parts
+    of the vector, it has `of` numbers, of which these begin at `start`; zeros past the last.
     """
 
     weight: str
@@ -136,6 +146,11 @@ class VectorItem:
     block: int = 0
     block_lanes: int = 0
     add: float = 0.0
+    start: int = 0
+    of: int = 0
+    step: int = 0
+    every: int = 1
+    ring: int = 1
 
     def __post_init__(self) -> None:
         if self.block and (self.length % self.block or self.block_lanes < self.block):
@@ -223,6 +238,21 @@ _PARTS: dict[tuple[str, str], type] = {
     ("vectors", "items"): VectorItem,
 }
 _FORMS: dict[str, type[Layout]] = {cls.form: cls for cls in (PanelMatrix, RowTable, Vectors, RopeTable)}
+
+
+def on_device(layout: Layout, device: int) -> Layout:
+    """What device `device` holds: the same layout, with every part where it starts there."""
+
+    def resolved(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(resolved(item) for item in value)
+        if not (is_dataclass(value) and hasattr(value, "step")):
+            return value
+        part: Any = value
+        shift = device // part.every % part.ring * part.step
+        return replace(part, start=part.start + shift, step=0, every=1, ring=1)
+
+    return replace(layout, **{field.name: resolved(getattr(layout, field.name)) for field in fields(layout)})
 
 
 def to_dict(layout: Layout) -> dict[str, Any]:

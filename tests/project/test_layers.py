@@ -19,9 +19,13 @@ ALLOWED: dict[str, set[str]] = {
     "schedc/target": {"schedc.target", "schedc.spec.base"},
     "schedc/weights": {"schedc.spec", "schedc.weights"},
     "schedc/reference": {"schedc.spec", "schedc.weights", "schedc.reference"},
-    "schedc/lower": {"schedc.spec", "schedc.target", "schedc.ir", "schedc.weights.layout", "schedc.lower"},
+    "schedc/placement": {"schedc.spec", "schedc.target", "schedc.placement"},
+    "schedc/lower": {
+        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout", "schedc.lower",
+    },
     "schedc/schedule": {
-        "schedc.spec", "schedc.target", "schedc.ir", "schedc.weights.layout", "schedc.lower", "schedc.schedule",
+        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout", "schedc.lower",
+        "schedc.schedule",
     },
     "schedc/cost": {"schedc.spec", "schedc.target", "schedc.ir", "schedc.lower", "schedc.schedule", "schedc.cost"},
     "backends": {"schedc.ir", "schedc.target", "schedc.backends"},

@@ -21,8 +21,11 @@ def head_start(best, *, rows):
     store_panels(best, rows, [smallest, jnp.zeros((rows, LANES), jnp.float32)])
 
 
-def head(x, w, best, logits=None, *, tile, rows, depth, panels, vocab, dtype, multiplier, soft_cap):
-    """Fold one tile of the vocabulary into the running maximum; `tile` is its number. Ids are exact in f32."""
+def head(x, w, best, logits=None, *, tile, first, count, rows, depth, panels, dtype, multiplier, soft_cap):
+    """Fold tile number `tile` into the running maximum. Ids are exact in f32.
+
+    Column i of all tiles is the id `first` + i, and those from `count` on are none.
+    """
     product = dot(load_operand(x, rows, depth, dtype), load_weight(w, depth, panels, dtype), dtype)
     value, index = load_panels(best, rows, 2)
     scores = [panel * multiplier for panel in split(product, rows, panels)]
@@ -31,16 +34,22 @@ def head(x, w, best, logits=None, *, tile, rows, depth, panels, vocab, dtype, mu
     if logits is not None:
         store_panels(logits, rows, scores)
     for panel in range(panels):
-        ids = lane_index(rows) + (tile * panels + panel) * LANES
-        better = (scores[panel] > value) & (ids < vocab)
+        columns = lane_index(rows) + (tile * panels + panel) * LANES
+        better = (scores[panel] > value) & (columns < count)
         value = jnp.where(better, scores[panel], value)
-        index = jnp.where(better, ids.astype(jnp.float32), index)
+        index = jnp.where(better, (columns + first).astype(jnp.float32), index)
     store_panels(best, rows, [value, index])
 
 
-def head_finish(best, out, active, *, rows, sequences):
-    """ids int32[rows, 128], the same in every lane: the lowest id of the largest logit, -1 where a row is inactive."""
-    value, index = load_panels(best, rows, 2)
+def head_finish(best, out, active, *, rows, sequences, devices):
+    """ids int32[rows, 128], the same in every lane: the lowest id of the largest logit, -1 where a row is inactive.
+
+    `best` has the candidates of all devices, one after the other in the order of their ids.
+    """
+    value, index, *others = load_panels(best, rows, 2 * devices)
+    for other, ids in zip(others[::2], others[1::2], strict=True):
+        better = other > value
+        value, index = jnp.where(better, other, value), jnp.where(better, ids, index)
     top = jnp.max(value, axis=1, keepdims=True)
     lowest = jnp.min(jnp.where(value == top, index, jnp.float32(2**24)), axis=1, keepdims=True)
     ids = jnp.broadcast_to(lowest.astype(jnp.int32), (rows, LANES))

@@ -6,13 +6,18 @@ from schedc.ir.expr import mul
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.placement.split import evenly
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.model import ModelSpec
-from schedc.weights.layout import Columns, VectorItem
+from schedc.weights.layout import Columns, Inputs, VectorItem
 
 
 class DenseLowering:
     def __init__(self, dense: Dense, spec: ModelSpec, shape: StepShape, place: Place, source: Region) -> None:
+        devices = shape.devices if shape.placement.dense == "columns" else 1
+        split = evenly(dense.width, devices, LANES)
+        self.width, self.partial = split.each, split.is_split
+        self.split = split
         self.dense, self.spec, self.shape, self.place, self.source = dense, spec, shape, place, source
         self.dtype = spec.quantization.weights
         self.hidden = place.named("mlp_hidden")
@@ -24,31 +29,32 @@ class DenseLowering:
             place.named("w_up"),
             self.dtype,
             spec.hidden,
-            tuple(Columns(half, 0, dense.width, round_up(dense.width, LANES)) for half in halves),
+            tuple(Columns(half, 0, self.width, round_up(self.width, LANES), **split.shard()) for half in halves),
             place.layers,
         )
         self.down = Matrix(
             place.named("w_down"),
             self.dtype,
-            dense.width,
+            self.width,
             (Columns("mlp.down", 0, spec.hidden),),
             place.layers,
+            (Inputs(0, self.width, **split.shard()),) if split.is_split else (),
         )
 
     def matrices(self) -> tuple[Matrix, ...]:
         return self.up, self.down
 
     def vectors(self) -> tuple[VectorItem, ...]:
-        bias, width = self.dense.bias, self.dense.width
-        wanted = (("mlp.gate_bias", bias.gate, width), ("mlp.up_bias", bias.up, width))
-        items = [VectorItem(name, length) for name, present, length in wanted if present]
+        bias, split = self.dense.bias, self.split
+        wanted = (("mlp.gate_bias", bias.gate), ("mlp.up_bias", bias.up))
+        items = [VectorItem(name, split.each, of=split.total, **split.shard()) for name, present in wanted if present]
         if bias.down:
             items.append(VectorItem("mlp.down_bias", self.spec.hidden))
         return tuple(items)
 
     def declarations(self, grain: Grain) -> Declarations:
         rows = self.shape.padded_rows
-        activated = ceil_div(self.dense.width, LANES) * operand_words(rows, self.dtype)
+        activated = ceil_div(self.width, LANES) * operand_words(rows, self.dtype)
         return Declarations(
             buffers=(
                 Buffer(self.hidden, WORK, output_rows(self.up, grain, rows)),
@@ -82,7 +88,7 @@ class DenseLowering:
                     },
                     writes={"out": whole[self.activated]},
                     rows=rows,
-                    width=self.dense.width,
+                    width=self.width,
                     activation=self.dense.activation,
                     dtype=self.dtype,
                 ),

@@ -19,31 +19,47 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.placement.heads import split_heads
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
-from schedc.weights.layout import Columns, VectorItem
+from schedc.weights.layout import Columns, Inputs, VectorItem
 
 
 class GqaLowering:
+    """`gqa` has the heads of a device: all, or those that the placement gives it."""
+
     def __init__(
         self, gqa: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
     ) -> None:
+        self.split = split_heads(gqa.heads, gqa.kv_heads, shape.devices if shape.placement.attention == "heads" else 1)
+        self.partial = self.split.is_split
+        gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each})
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype = spec.quantization.weights
         self.cache = CacheStream(attention(gqa), spec.kv.dtype, shape, place)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
-        widths = {"q": gqa.heads * gqa.head_dim, "k": gqa.kv_heads * gqa.head_dim, "v": gqa.kv_heads * gqa.head_dim}
+        splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}
+        widths = {part: split.each * gqa.head_dim for part, split in splits.items()}
         self.qkv = Matrix(
             place.named("w_qkv"),
             self.dtype,
             spec.hidden,
-            tuple(Columns(f"attn.{part}", 0, width) for part, width in widths.items()),
+            tuple(
+                Columns(f"attn.{part}", 0, widths[part], **split.shard(gqa.head_dim)) for part, split in splits.items()
+            ),
             place.layers,
         )
-        self.o = Matrix(place.named("w_o"), self.dtype, widths["q"], (Columns("attn.o", 0, spec.hidden),), place.layers)
-        self.widths = widths
+        self.o = Matrix(
+            place.named("w_o"),
+            self.dtype,
+            widths["q"],
+            (Columns("attn.o", 0, spec.hidden),),
+            place.layers,
+            (Inputs(0, widths["q"], **splits["q"].shard(gqa.head_dim)),) if self.partial else (),
+        )
+        self.splits = splits
 
     def matrices(self) -> tuple[Matrix, ...]:
         return self.qkv, self.o
@@ -53,8 +69,15 @@ class GqaLowering:
         gqa = self.gqa
         lanes = round_up(gqa.head_dim, LANES)
         items = [
-            VectorItem(f"attn.{part}_bias", self.widths[part], block=gqa.head_dim, block_lanes=lanes)
-            for part in ("q", "k", "v")
+            VectorItem(
+                f"attn.{part}_bias",
+                split.each * gqa.head_dim,
+                block=gqa.head_dim,
+                block_lanes=lanes,
+                of=split.total * gqa.head_dim,
+                **split.shard(gqa.head_dim),
+            )
+            for part, split in self.splits.items()
             if getattr(gqa.bias, part)
         ]
         if gqa.qk_norm is not None:

@@ -42,7 +42,8 @@ def _put_inputs(layout: PanelMatrix, name: str, outputs: np.ndarray, out: np.nda
         return
     at = 0
     for block in layout.inputs:
-        out[:, at : at + block.count] = outputs[:, block.start : block.start + block.count]
+        given = outputs[:, block.start : block.start + block.count]
+        out[:, at : at + given.shape[1]] = given
         at += block.width
 
 

@@ -21,9 +21,12 @@ def _build(layout: Vectors, layer: int | None, source: WeightSource) -> np.ndarr
     for offset, item in zip(layout.offsets, layout.items, strict=True):
         name = full_name(layer, item.weight)
         vector = source.load(name)
-        if vector.shape != (item.length,):
-            raise ValueError(f"{layout.name}: {name} has shape {vector.shape}, the layout has length {item.length}")
-        block[offset : offset + item.rows].reshape(-1)[: _lanes_used(item)] = _spread(item, vector + item.add)
+        length = item.of or item.length
+        if vector.shape != (length,):
+            raise ValueError(f"{layout.name}: {name} has shape {vector.shape}, the layout has length {length}")
+        held = vector[item.start : item.start + item.length] + item.add
+        held = np.pad(held, (0, item.length - len(held)))
+        block[offset : offset + item.rows].reshape(-1)[: _lanes_used(item)] = _spread(item, held)
     return block.view(np.int32)
 
 
@@ -50,7 +53,10 @@ def _unpack(layout: Vectors, words: np.ndarray) -> dict[str, np.ndarray]:
             vector = block[offset : offset + item.rows].reshape(-1)[: _lanes_once(item)]
             if item.block:
                 vector = vector.reshape(-1, item.block_lanes)[:, : item.block].reshape(-1)
-            weights[full_name(layer, item.weight)] = vector - np.float32(item.add)
+            found = np.zeros(item.of or item.length, np.float32)
+            held = found[item.start : item.start + item.length]
+            held[:] = vector[: len(held)] - np.float32(item.add)
+            weights[full_name(layer, item.weight)] = found
     return weights
 
 
