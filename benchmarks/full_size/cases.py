@@ -41,7 +41,9 @@ class Case:
         """What `schedc compile` is asked for."""
         spec = load_spec(self.spec).model_dump(mode="json")
         changed = ModelSpec.model_validate(_merged(spec, self.changes))
-        return Request(changed, parse_target(self.target, self.devices), StepShape(self.rows, self.context))
+        return Request(
+            changed, parse_target(self.target, self.devices), StepShape(self.rows, self.context, devices=self.devices)
+        )
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
