@@ -58,7 +58,8 @@ class Array:
 class Scalars:
     """An SMEM array of `length` integers, each within `low..high`.
 
-    That is a precondition of an `input`, which every device gets the same values of, and proven of a `local`.
+    That is a precondition of an `input`, which every device gets the same values of, and proven of a `local`, save
+    for what computations set: there it is trusted, as what they do to their operands is.
     A `table` holds the constants `values`.
     """
 
@@ -163,12 +164,17 @@ class Operand:
 
 @dataclass(frozen=True)
 class Compute:
-    """A computation on the core: the body named `kind`, its operands, scalar arguments and static attributes."""
+    """A computation on the core: the body named `kind`, its operands, scalar arguments and static attributes.
+
+    It may also write scalars, such as the experts that a router chose: `sets` names by parameter the local SMEM
+    arrays whose every element it sets, each to some value of the array's range, on every device its own.
+    """
 
     kind: str
     operands: tuple[Operand, ...]
     scalars: tuple[tuple[str, Expr], ...] = ()
     attributes: tuple[tuple[str, Attribute], ...] = ()
+    sets: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -251,6 +257,17 @@ class Program:
 
 def _find(declarations, name):
     return next(declaration for declaration in declarations if declaration.name == name)
+
+
+def scalars_set(op: Op) -> tuple[str, ...]:
+    """The SMEM arrays that the operation, less its body, sets elements of."""
+    match op:
+        case SetScalar(array):
+            return (array,)
+        case Compute():
+            return tuple(array for _, array in op.sets)
+        case _:
+            return ()
 
 
 def walk(ops: tuple[Op, ...]) -> Iterator[Op]:

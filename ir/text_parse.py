@@ -252,8 +252,22 @@ def _compute(cursor: Cursor) -> Compute:
     kind = cursor.name("the kind of computation")
     operands = _listed(cursor, "(", ")", _operand)
     scalars = _listed(cursor, "(", ")", _named_expr) if cursor.try_word("scalars") else ()
+    sets = _sets(cursor) if cursor.try_word("sets") else ()
     attributes = _listed(cursor, "{", "}", _named_attribute) if cursor.peek("{") else ()
-    return Compute(kind, operands, scalars, attributes)
+    return Compute(kind, operands, scalars, attributes, sets)
+
+
+def _sets(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    sets = [_named_array(cursor)]
+    while cursor.try_symbol(","):
+        sets.append(_named_array(cursor))
+    return tuple(sets)
+
+
+def _named_array(cursor: Cursor) -> tuple[str, str]:
+    name = cursor.name("the name of a parameter")
+    cursor.symbol("=")
+    return name, cursor.name("the name of a scalar array")
 
 
 def _listed(cursor: Cursor, opening: str, closing: str, item: Any) -> tuple[Any, ...]:

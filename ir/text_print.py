@@ -27,6 +27,7 @@ What else there is, a line of each:
       await ready amount=1
       barrier
       set full[0] = pos[0] // 16
+      compute route(x: read tile[0 +: 8]) scalars(rows=pos[0]) sets ids=chosen, count=found {top_k=4}
       switch kind[l] {
         case 0 {
         }
@@ -234,6 +235,8 @@ def _compute(op: Compute) -> str:
     text = f"compute {_name(op.kind)}({', '.join(map(_operand_text, op.operands))})"
     if op.scalars:
         text += f" scalars({', '.join(f'{_name(name)}={print_expr(value)}' for name, value in op.scalars)})"
+    if op.sets:
+        text += f" sets {', '.join(f'{_name(name)}={_name(array)}' for name, array in op.sets)}"
     if op.attributes:
         text += f" {{{', '.join(f'{_name(name)}={_attribute(value)}' for name, value in op.attributes)}}}"
     return text

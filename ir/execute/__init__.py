@@ -24,7 +24,7 @@ __all__ = ["Fault", "Trace", "execute", "run", "unfold"]
 
 def execute(program: Program, scalars: Mapping[str, Sequence[int]], seed: int) -> list[Fault]:
     """The faults of one run with random timing; `scalars` gives the input arrays."""
-    return run(unfold(program, scalars), seed)
+    return run(unfold(program, scalars, seed), seed)
 
 
 def run(trace: Trace, seed: int) -> list[Fault]:

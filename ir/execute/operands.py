@@ -13,8 +13,8 @@ from schedc.ir.program import Program, Region, SemaphoreRef
 
 
 class Operands:
-    def __init__(self, program: Program, scalars: Mapping[str, Sequence[int]], rank: int) -> None:
-        self.values = Values(program, scalars, rank)
+    def __init__(self, program: Program, scalars: Mapping[str, Sequence[int]], rank: int, draw: int = 0) -> None:
+        self.values = Values(program, scalars, rank, draw)
         self._rank, self._devices = rank, program.devices
         self._shapes = {array.name: (array.rows, 1) for array in program.arrays}
         self._shapes |= {buffer.name: (buffer.rows, buffer.slots) for buffer in program.buffers}

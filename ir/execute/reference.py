@@ -20,14 +20,16 @@ from schedc.ir.execute.unroll import Unrolled, unroll
 from schedc.ir.program import Program
 
 
-def unfold(program: Program, scalars: Mapping[str, Sequence[int]]) -> Trace:
+def unfold(program: Program, scalars: Mapping[str, Sequence[int]], draw: int = 0) -> Trace:
     """The steps of every device and what they should read, for these values of the input scalars.
+
+    `draw` is the seed of the scalars that computations set, which are others on every device.
 
     Raises ValueError for values that are not of the declared length or outside the declared range.
     """
     devices: list[Unrolled] = []
     for rank in range(program.devices):
-        devices.append(unroll(program, scalars, rank))
+        devices.append(unroll(program, scalars, rank, draw))
         if devices[-1].fault is not None and devices[-1].fault.kind == "too-long":
             break
     faults = [*_outside(program), *(device.fault for device in devices if device.fault)]

@@ -40,9 +40,9 @@ class Unrolled(NamedTuple):
     """Why it goes no further, if something in the program means nothing."""
 
 
-def unroll(program: Program, scalars: Mapping[str, Sequence[int]], rank: int) -> Unrolled:
-    """What device `rank` executes."""
-    unrolling = _Unrolling(program, scalars, rank)
+def unroll(program: Program, scalars: Mapping[str, Sequence[int]], rank: int, draw: int = 0) -> Unrolled:
+    """What device `rank` executes; `draw` is the seed of the scalars that computations set."""
+    unrolling = _Unrolling(program, scalars, rank, draw)
     fault = None
     try:
         unrolling.block(program.body)()
@@ -54,12 +54,12 @@ def unroll(program: Program, scalars: Mapping[str, Sequence[int]], rank: int) ->
 class _Unrolling:
     """Makes of each operation a function that appends the steps it executes."""
 
-    def __init__(self, program: Program, scalars: Mapping[str, Sequence[int]], rank: int) -> None:
+    def __init__(self, program: Program, scalars: Mapping[str, Sequence[int]], rank: int, draw: int) -> None:
         self.steps: list[Step] = []
         self.places: list[Place] = []
         self.at: Place | None = None
         """The operation that means nothing."""
-        self._operands = Operands(program, scalars, rank)
+        self._operands = Operands(program, scalars, rank, draw)
         self._values = self._operands.values
         self._rank = rank
         self._iteration: Mapping[str, int] = {}
@@ -192,6 +192,8 @@ class _Unrolling:
         def work() -> Work:
             for scalar in scalars:
                 scalar()
+            for _, array in op.sets:
+                self._values.compute(array)
             return Work(tuple([rows() for rows in reads]), tuple([rows() for rows in writes]))
 
         return work

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
@@ -19,8 +20,9 @@ class _Counters(dict[str, int]):
 
 
 class Values:
-    def __init__(self, program: Program, inputs: Mapping[str, Sequence[int]], rank: int) -> None:
+    def __init__(self, program: Program, inputs: Mapping[str, Sequence[int]], rank: int, draw: int = 0) -> None:
         self.counters: dict[str, int] = _Counters()
+        self._random = random.Random(f"{draw} {rank}")
         self._rank = rank
         self._declared = {scalars.name: scalars for scalars in program.scalars}
         self._elements = {scalars.name: _initial(scalars, inputs) for scalars in program.scalars}
@@ -35,9 +37,7 @@ class Values:
         return lambda: test(left(), right())
 
     def assign(self, array: str, index: int, value: int) -> None:
-        if array not in self._declared:
-            refuse("undeclared", f"there are no scalars {array}")
-        declared = self._declared[array]
+        declared = self._of(array)
         if declared.role == "table":
             refuse("table-written", array)
         _check(declared, index)
@@ -45,6 +45,16 @@ class Values:
             text = f"{array}[{index}] becomes {value}, outside {declared.low}..{declared.high}"
             refuse("out-of-range", text)
         self._elements[array][index] = value
+
+    def compute(self, array: str) -> None:
+        """What a computation sets is not known: every element becomes some value of the range, often an extreme."""
+        declared = self._of(array)
+        low, high = declared.low, declared.high
+        if declared.role != "local":
+            refuse("table-written", array)
+        for index in range(declared.length):
+            drawn = self._random.choice((low, high, self._random.randint(low, high), self._random.randint(low, high)))
+            self._elements[array][index] = drawn
 
     def _compile(self, expr: Expr) -> Value:
         match expr:
@@ -60,6 +70,10 @@ class Values:
                 return self._element(array, self._compile(index))
             case Binary(op, left, right):
                 return _BINARY[op](self._compile(left), self._compile(right))
+
+    def _of(self, array: str) -> Scalars:
+        declared = self._declared.get(array)
+        return declared if declared is not None else refuse("undeclared", f"there are no scalars {array}")
 
     def _element(self, array: str, index: Value) -> Value:
         if array not in self._declared:

@@ -75,6 +75,8 @@ class Carried:
                 case Wait(semaphore):
                     yield self._semaphore(semaphore, False, counters, guard)
                 case Compute(_, operands):
+                    for _, array in op.sets:
+                        self._times_set[array] += 1
                     for operand in operands:
                         if operand.access != "write":
                             yield from self._access(operand.region, False, counters, guard)

@@ -18,11 +18,11 @@ from schedc.ir.program import (
     Program,
     Region,
     RemoteStart,
-    SetScalar,
     Start,
     Switch,
     Wait,
     When,
+    scalars_set,
     walk,
 )
 
@@ -110,7 +110,7 @@ def _written_unevenly(loop: Loop) -> set[str]:
 
     What is written, or whether it is, depends on the counter or on a scalar that the loop sets.
     """
-    changing = {op.array for op in walk(loop.body) if isinstance(op, SetScalar)}
+    changing = {array for op in walk(loop.body) for array in scalars_set(op)}
     found: set[str] = set()
 
     def varies(exprs: Iterable[Expr]) -> bool:

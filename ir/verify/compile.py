@@ -207,6 +207,8 @@ class Compiler:
                 if (rows := resolve()) is not None:
                     accesses.append((access, rows))
             machine.compute(index, accesses)
+            for _, array in op.sets:
+                scalars.compute(machine, array)
 
         return run
 

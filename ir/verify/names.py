@@ -104,6 +104,7 @@ class _Names:
                         )
                 for _, value in op.scalars:
                     yield from self._expr(value, counters)
+                yield from self._sets(op)
             case SetScalar(array, index, value):
                 if array not in self._scalars:
                     yield f"sets {array}, which is not declared", f"declare smem {array}"
@@ -126,6 +127,14 @@ class _Names:
                 f"copies {source.rows} rows to {target.rows} rows",
                 f"make both regions {max(source.rows, target.rows)} rows",
             )
+
+    def _sets(self, op: Compute) -> Iterator[tuple[str, str]]:
+        arrays = [array for _, array in op.sets]
+        for array in dict.fromkeys(arrays):
+            if array not in self._scalars:
+                yield f"sets {array}, which is not declared", f"declare smem {array}"
+            if arrays.count(array) > 1:
+                yield f"sets {array} twice", "give each parameter an array of its own"
 
     def _peer(self, peer: Expr, counters: frozenset[str]) -> Iterator[tuple[str, str]]:
         yield from self._expr(peer, counters)

@@ -78,13 +78,7 @@ def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:
 
 def write(machine: Machine, array: str, index: Value, value: Value) -> None:
     declared = machine.scalars[array]
-    if declared.role != "local":
-        machine.refuse(
-            "constant-written",
-            f"{machine.place()} sets an element of {array}, which has role {declared.role}",
-            f"set a local smem array instead of {array}",
-            storage=array,
-        )
+    if not _may_set(machine, declared, "an element of "):
         return
     logic, facts = machine.logic, machine.facts
     if not (logic.proves(add(value, -declared.low), facts) and logic.proves(sub(declared.high, value), facts)):
@@ -109,6 +103,28 @@ def write(machine: Machine, array: str, index: Value, value: Value) -> None:
                 key = ("written", array, i, layers, index, value)
                 _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
     renew(machine, array)
+
+
+def compute(machine: Machine, array: str) -> None:
+    """A computation sets every element, each to some value of the range that nothing else is known of."""
+    declared = machine.scalars[array]
+    if not _may_set(machine, declared, ""):
+        return
+    for i in range(declared.length):
+        key = ("computed", machine.rank, machine.index(), machine.now(), array, i)
+        _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
+    renew(machine, array)
+
+
+def _may_set(machine: Machine, declared: Scalars, what: str) -> bool:
+    if declared.role != "local":
+        machine.refuse(
+            "constant-written",
+            f"{machine.place()} sets {what}{declared.name}, which has role {declared.role}",
+            f"set a local smem array instead of {declared.name}",
+            storage=declared.name,
+        )
+    return declared.role == "local"
 
 
 def renew(machine: Machine, array: str) -> None:

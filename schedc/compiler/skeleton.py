@@ -86,4 +86,5 @@ def _text(op: Op) -> str:
             return f"set {array}"
         case Compute(kind, operands):
             named = ", ".join(f"{operand.name}: {operand.access} {operand.region.storage}" for operand in operands)
-            return f"compute {kind}({named})"
+            sets = f" sets {', '.join(array for _, array in op.sets)}" if op.sets else ""
+            return f"compute {kind}({named}){sets}"

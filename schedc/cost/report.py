@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from schedc.cost.bounds import Bounds, bounds
-from schedc.cost.simulate import Machine, PhaseTime, Timeline, default_inputs, simulate
+from schedc.cost.inputs import default_inputs
+from schedc.cost.simulate import Machine, PhaseTime, Timeline, simulate
 from schedc.ir.program import Program
 from schedc.target.target import Target
 

@@ -19,6 +19,7 @@ from math import inf
 from typing import Literal
 
 from schedc.cost.hbm import Hbm, Transfer
+from schedc.cost.inputs import default_inputs
 from schedc.cost.operations import CycleTable
 from schedc.errors import CheckFailed, UserError
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
@@ -164,22 +165,10 @@ class Timeline:
         return next(phase for phase in self.phases if phase.name == name)
 
 
-def default_inputs(program: Program, position: int | None = None) -> dict[str, list[int]]:
-    """Every row active, at `position` (the middle of the context if none is given); other inputs at their lowest."""
-    inputs = {}
-    for scalars in program.scalars:
-        if scalars.role != "input":
-            continue
-        middle = (scalars.high + 1) // 2
-        chosen = {"active": scalars.high, "position": middle if position is None else position}
-        inputs[scalars.name] = [chosen.get(scalars.name, scalars.low)] * scalars.length
-    return inputs
-
-
 def simulate(
     program: Program, machine: Machine, inputs: Mapping[str, Sequence[int]] | None = None, events: bool = False
 ) -> Timeline:
-    """Execute `program` once; `inputs` gives scalar arrays in place of `default_inputs`.
+    """Execute `program` once; `inputs` gives scalar arrays, inputs or computed, in place of `default_inputs`.
 
     Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program on
     several devices: there is no model of the links between them.
@@ -416,11 +405,14 @@ class _Device:
         if note:
             self.notes[note] = None
         time = cycles / self.machine.clock_ghz
+        sets = [(self.scalars[self.scalar_index[array]], self.inputs[array]) for _, array in op.sets]
 
         def run() -> None:
             began = self.now
             self.now += time
             phase.compute_cycles += cycles
+            for elements, values in sets:
+                elements[:] = values
             if self.keep_events:
                 self.events.append(Event("core", op.kind, phase.name, began, began, self.now))
 

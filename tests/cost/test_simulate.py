@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from machines import round_machine
 
+from schedc.cost.inputs import default_inputs
 from schedc.cost.simulate import Machine, Stuck, Timeline, simulate
 from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program
@@ -114,6 +115,28 @@ def test_an_unknown_computation_counts_nothing_and_is_noted():
     timeline = run(THREE_TRANSFERS.replace("compute zero", "compute sorcery"), round_machine())
     assert timeline.notes == ("sorcery: no cycles are known, counted as 0",)
     assert timeline.phases[1].compute_cycles == 0
+
+
+def test_what_a_computation_sets_is_the_most_work_unless_it_is_given():
+    text = """
+program chosen {
+  pool work rows=8
+  buffer a in work rows=8
+  hbm first rows=24 weight
+  smem found[1] in 0..4 local
+  smem chosen[4] in 0..2 local
+  semaphore arrived dma
+  compute route() sets ids=chosen, count=found
+  loop e < found[0] {
+    start first[chosen[e] * 8 +: 8] -> a[0 +: 8] signals arrived
+    wait arrived rows=8
+  }
+}
+"""
+    program = parse_program(text)
+    assert default_inputs(program) == {"found": [4], "chosen": [0, 1, 2, 0]}
+    assert simulate(program, round_machine()).transfers == 4
+    assert simulate(program, round_machine(), {"found": [2]}).transfers == 2
 
 
 def test_inputs_that_the_program_does_not_have_are_refused():

@@ -22,6 +22,7 @@ program p {
   hbm kv rows=8 state
   hbm y rows=8 output
   smem position[2] in 0..9 input
+  smem chosen[2] in 0..9 local
   table kind = 0, 2, 1
   semaphore sent[1] dma
   semaphore arrived[2] dma
@@ -70,6 +71,12 @@ BARRIER = "barrier(rank, 4)"
 )
 def test_an_operation_on_another_device_is_one_line(body: str, expected: list[str]) -> None:
     assert lines(f"barrier\n{body}") == [BARRIER, *expected]
+
+
+def test_what_a_computation_sets_is_an_argument_of_the_operation() -> None:
+    call = "compute vector_to_scalars(x: read tile[0 +: 8]) sets values=chosen {count=2}"
+    assert lines(call) == ["vector_to_scalars(x=tile, values=chosen, count=2)"]
+    assert "work, chosen," in kernel(call)
 
 
 def test_the_rank_is_asked_for_only_where_it_is_used() -> None:
@@ -196,6 +203,11 @@ REMOTE = "remote.start tile[0 +: 8] -> inbox[0 +: 8] on rank ^ 1 sent sent signa
         ("loop tile < 2 {\n}", 2, "counter tile: already the name of an operation or of storage"),
         ('loop "a b" < 2 {\n}', 2, "counter a b: not a Python name"),
         ("compute zero(x: write tile[0 +: 8])", 2, "compute zero: has no argument x; it has out"),
+        (
+            "compute zero(out: write tile[0 +: 8]) sets out=chosen, ids=chosen",
+            2,
+            "compute zero: the argument out is given twice\n  compute zero: has no argument ids; it has out",
+        ),
         ("compute move(x: read tile[0 +: 8])", 2, "compute move: the argument out is missing"),
         ("compute zero(out: write tile[0 +: 8], out: write tile[0 +: 8])", 2, "zero: the argument out is given twice"),
     ],

@@ -65,7 +65,12 @@ simple_ops = st.one_of(
     st.just(Barrier()),
     st.builds(Await, semaphores, naturals),
     st.builds(
-        Compute, names, _tuples(operands), _tuples(st.tuples(names, exprs)), _tuples(st.tuples(names, attributes))
+        Compute,
+        names,
+        _tuples(operands),
+        _tuples(st.tuples(names, exprs)),
+        _tuples(st.tuples(names, attributes)),
+        _tuples(st.tuples(names, names)),
     ),
     st.builds(SetScalar, names, exprs, exprs),
 )

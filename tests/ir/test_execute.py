@@ -112,6 +112,20 @@ def test_scalars_choose_trips_and_guards():
     assert [execute(program, {"n": [n]}, 0) == [] for n in (0, 2, 3)] == [True, True, False]
 
 
+def test_what_a_computation_sets_differs_by_draw_and_device_and_stays_in_its_range():
+    body = """smem m[3] in 2..5 local
+    compute k() sets ids=m
+    loop t < m[0] {
+      loop i < m[1] {
+        compute k(o: write a[m[2] +: 1])
+      }
+    }"""
+    program = parse_program(DECLARATIONS.replace("{", "{\n  devices 2", 1) + body + "\n}")
+    counts = {tuple(len(steps) - 1 for steps in unfold(program, {}, draw).steps) for draw in range(300)}
+    assert {count for pair in counts for count in pair} == {a * b for a in range(2, 6) for b in range(2, 6)}
+    assert any(first != second for first, second in counts)
+
+
 def test_a_switch_over_a_table_runs_the_case_of_each_layer():
     body = """table kind = 0, 2, 0, 1
     loop l < 4 {

@@ -57,6 +57,11 @@ def refusal(text: str) -> str:
         ("phase {", "column 9: expected the name of the phase, found `{`"),
         ("when l = 2 {", "column 10: expected a comparison, found `=`"),
         ("when true and l < 2 {", "column 13: expected `{`, found `and`"),
+        ("compute k() sets {top_k=1}", "column 20: expected the name of a parameter, found `{`"),
+        ("compute k() sets ids", "column 23: expected `=`, found the end of the line"),
+        ("compute k() sets ids=", "column 24: expected the name of a scalar array, found the end of the line"),
+        ("compute k() sets ids=a,", "column 26: expected the name of a parameter, found the end of the line"),
+        ("compute k() sets ids=a[0]", "column 25: expected the end of the line, found `[`"),
         ("compute k(a: read x[min() +: 1])", "column 27: expected an expression, found `)`"),
         (
             "compute k(a: read x[0 +: 1]) {scale=half}",

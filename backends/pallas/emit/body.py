@@ -136,6 +136,8 @@ class BodyEmitter:
     def _arguments(self, op: Compute, known: frozenset[str]) -> Iterator[str]:
         for operand in op.operands:
             yield f"{operand.name}={self.region(operand.region, known)}"
+        for name, array in op.sets:
+            yield f"{name}={array}"
         lists: dict[str, list[str]] = {}
         for name, value in op.scalars:
             base, dot, _ = name.partition(".")

@@ -54,6 +54,7 @@ def _argument_problems(program: Program, definitions: dict[str, Definition]) -> 
             continue
         definition = definitions[op.kind]
         given = [operand.name for operand in op.operands]
+        given += [name for name, _ in op.sets]
         given += list(dict.fromkeys(name.partition(".")[0] for name, _ in op.scalars))
         given += [name for name, _ in op.attributes]
         has = ", ".join(definition.parameters) or "none"

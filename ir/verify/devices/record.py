@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from schedc.ir.program import Op, SetScalar, walk
+from schedc.ir.program import Op, scalars_set, walk
 from schedc.ir.verify.context import Context
 from schedc.ir.verify.devices.events import Event, Post
 from schedc.ir.verify.logic import Facts
@@ -20,8 +21,11 @@ class Recorder(Machine):
         self.events: list[Event] = []
 
     def skips(self, op: Op) -> bool:
-        """No result of a computation or of a local transfer decides what is communicated."""
-        return not (self.context.communicates(op) or any(isinstance(inner, SetScalar) for inner in walk((op,))))
+        """No operand of a computation and no local transfer decides what is communicated."""
+        return not (self.context.communicates(op) or any(scalars_set(inner) for inner in walk((op,))))
+
+    def compute(self, index: int, accesses: Sequence[tuple[str, Access]]) -> None:
+        """Only what it sets counts."""
 
     def start(self, index: int, source: Access, target: Access, element: Element) -> None:
         if element[0] in self.context.shared:

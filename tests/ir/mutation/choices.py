@@ -166,6 +166,20 @@ def other_value(program: Program, rng: random.Random) -> Program | None:
 
 
 @kind
+def sets_other(program: Program, rng: random.Random) -> Program | None:
+    """A computation sets one scalar array less, or another one."""
+    found = [(path, op) for path, op in operations(program, Compute) if op.sets]
+    if not found:
+        return None
+    path, op = rng.choice(found)
+    which = rng.randrange(len(op.sets))
+    parameter, array = op.sets[which]
+    others = [(parameter, declared.name) for declared in program.scalars if declared.name != array]
+    changed = rng.choice([(), *((other,) for other in others)])
+    return exchanged(program, path, replace(op, sets=(*op.sets[:which], *changed, *op.sets[which + 1 :])))
+
+
+@kind
 def wrong_argument(program: Program, rng: random.Random) -> Program | None:
     """A computation gets the next scalar of an array, which may be none, or none that was set."""
     found = [(path, site, x) for path, site, x in all_sites(program, Element, Compute)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from schedc.ir.execute import run, unfold
-from schedc.ir.program import Program
+from schedc.ir.program import Compute, Program, walk
 from schedc.ir.verify import Limits, verify
 
 LIMITS = Limits(vmem_bytes=1 << 26, smem_bytes=1 << 20, semaphores=4096)
@@ -92,11 +92,12 @@ def first_fault(program: Program, runs: int) -> str:
 
 
 def _faults(program: Program, runs: int) -> Iterator[str]:
-    choices = INPUTS if any(declared.role == "input" for declared in program.scalars) else 1
+    computed = any(isinstance(op, Compute) and op.sets for op in walk(program.body))
+    choices = INPUTS if computed or any(declared.role == "input" for declared in program.scalars) else 1
     traces = []
     for seed in range(runs):
         number = seed % choices
         if number == len(traces):
-            traces.append(unfold(program, inputs(program, number)))
+            traces.append(unfold(program, inputs(program, number), number))
         for fault in run(traces[number], seed):
             yield f"{fault.kind}: {fault.detail}"
