@@ -13,5 +13,6 @@ def apply_norm(norm: Norm, weights: Weights, weight: str, bias: str, x: jax.Arra
     if norm.kind == "layer":
         x = x - x.mean(-1, keepdims=True)
     y = x * jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + norm.eps)
-    y = y * (weights[weight] + (1.0 if norm.unit_offset else 0.0))
+    if norm.weight:
+        y = y * (weights[weight] + (1.0 if norm.unit_offset else 0.0))
     return y + weights[bias] if norm.bias else y

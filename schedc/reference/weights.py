@@ -1,6 +1,7 @@
 """Weights of the reference: on the device, layers of one kind stacked."""
 
 from collections.abc import Callable, Sequence
+from re import findall, sub
 
 import jax
 import jax.numpy as jnp
@@ -50,17 +51,30 @@ def layer_weights(spec: ModelSpec, source: WeightSource, dtype: jnp.dtype) -> li
         places = []
         for place in range(len(run.pattern)):
             layers = [at.layer for at in spec.iter_layers() if (at.run, at.place) == (run_index, place)]
-            places.append({suffix: _stack(source, layers, suffix, dtype) for suffix in by_layer[layers[0]]})
+            suffixes = _of_every_expert(by_layer[layers[0]])
+            places.append({name: _stack(source, layers, own, dtype) for name, own in suffixes.items()})
         stacked.append(places)
     return stacked
 
 
-def _stack(source: WeightSource, layers: Sequence[int], suffix: str, dtype: jnp.dtype) -> jax.Array:
-    shape = source.shape(f"layers.{layers[0]}.{suffix}")
-    stack = np.empty((len(layers), *shape), np.float32)
+def _of_every_expert(suffixes: Sequence[str]) -> dict[str, list[str]]:
+    """`mlp.experts.gate` → the suffixes of that weight of every expert, in order; any other weight → its own suffix."""
+    found: dict[str, list[str]] = {}
+    for suffix in suffixes:
+        found.setdefault(sub(r"\.experts\.\d+\.", ".experts.", suffix), []).append(suffix)
+    for own in found.values():
+        own.sort(key=lambda suffix: [int(number) for number in findall(r"\.experts\.(\d+)\.", suffix)])
+    return found
+
+
+def _stack(source: WeightSource, layers: Sequence[int], suffixes: list[str], dtype: jnp.dtype) -> jax.Array:
+    """[layers, …], of the weights of experts [layers, experts, …]."""
+    shape = source.shape(f"layers.{layers[0]}.{suffixes[0]}")
+    stack = np.empty((len(layers), len(suffixes), *shape), np.float32)
     for index, layer in enumerate(layers):
-        stack[index] = source.load(f"layers.{layer}.{suffix}")
-    return jnp.asarray(stack, _kept_in(shape, dtype))
+        for expert, suffix in enumerate(suffixes):
+            stack[index, expert] = source.load(f"layers.{layer}.{suffix}")
+    return jnp.asarray(stack if ".experts." in suffixes[0] else stack[:, 0], _kept_in(shape, dtype))
 
 
 def _kept_in(shape: tuple[int, ...], dtype: jnp.dtype) -> jnp.dtype:

@@ -4,7 +4,10 @@ from hashlib import sha256
 
 import numpy as np
 
-from schedc.spec.model import ModelSpec
+from schedc.spec.feed_forwards.moe import Moe
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.model import Block, ModelSpec
+from schedc.spec.norm import Norm
 from schedc.weights.source import Rows, expected_shapes
 
 
@@ -38,10 +41,23 @@ class RandomWeights:
 
     def _is_norm_factor(self, name: str) -> bool:
         """A norm weight around one, not a bias or an offset from one."""
-        if not name.endswith(("norm.weight", "q_norm", "k_norm")):
-            return False
         if name == "final_norm.weight":
             return not self._spec.final_norm.unit_offset
+        if not name.endswith(("norm.weight", "q_norm", "k_norm", "norm_weight", "norm_in_weight", "norm_out_weight")):
+            return False
         block = next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
-        norm = block.mixer.qk_norm if name.endswith(("q_norm", "k_norm")) else block.norm
+        norm = _norm_of(block, name)
         return norm is not None and not norm.unit_offset
+
+
+def _norm_of(block: Block, name: str) -> Norm | None:
+    """The norm whose factor `layers.{i}.…` is."""
+    if name.endswith(("q_norm", "k_norm")):
+        return block.mixer.qk_norm if isinstance(block.mixer, Gqa) else None
+    moe = block.feed_forward
+    if isinstance(moe, Moe) and ".mlp." in name:
+        if ".experts." in name:
+            return moe.expert_norm
+        latent = moe.latent
+        return None if latent is None else latent.norm_in if "norm_in" in name else latent.norm_out
+    return block.norm

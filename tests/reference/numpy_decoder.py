@@ -8,7 +8,10 @@ from math import erf, sqrt
 
 import numpy as np
 from ml_dtypes import bfloat16
+from numpy_experts import experts
 
+from schedc.spec.feed_forwards.dense import Dense
+from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
@@ -111,12 +114,18 @@ class NumpyDecoder:
         return self.dot(np.concatenate(outs, axis=1), f"{prefix}.o")
 
     def feed_forward(self, block: Block, prefix: str, x: np.ndarray) -> np.ndarray:
+        if isinstance(block.feed_forward, Moe):
+            return experts(self, block.feed_forward, prefix, x)
+        return self.dense(block.feed_forward, prefix, x)
+
+    def dense(self, dense: Dense, prefix: str, x: np.ndarray) -> np.ndarray:
         up = self.dot(x, f"{prefix}.up")
-        if block.feed_forward.gated:
-            return self.dot(
-                activation(block.feed_forward.activation, self.dot(x, f"{prefix}.gate")) * up, f"{prefix}.down"
-            )
-        return self.dot(activation(block.feed_forward.activation, up), f"{prefix}.down")
+        if dense.gated:
+            gate = self.dot(x, f"{prefix}.gate")
+            if dense.limit is not None:
+                gate, up = np.minimum(gate, dense.limit), np.clip(up, -dense.limit, dense.limit) + 1
+            return self.dot(activation(dense.activation, gate) * up, f"{prefix}.down")
+        return self.dot(activation(dense.activation, up), f"{prefix}.down")
 
     def dot(self, x: np.ndarray, name: str) -> np.ndarray:
         """With the bias if the model has one."""
@@ -127,7 +136,8 @@ class NumpyDecoder:
         if norm.kind == "layer":
             x = x - x.mean(-1, keepdims=True)
         y = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(norm.eps))
-        y = y * (self.weights[weight] + np.float32(norm.unit_offset))
+        if norm.weight:
+            y = y * (self.weights[weight] + np.float32(norm.unit_offset))
         return y + self.weights[bias] if norm.bias else y
 
 
@@ -169,4 +179,6 @@ def activation(kind: str, x: np.ndarray) -> np.ndarray:
             return np.maximum(x, 0)
         case "relu2":
             return np.maximum(x, 0) ** 2
+        case "swiglu_clamped":
+            return x / (1 + np.exp(np.float32(-1.702) * x))
     raise KeyError(kind)

@@ -1,5 +1,5 @@
 """Feed-forwards, one kind a file, by the `kind` of the spec."""
 
-from schedc.reference.feed_forwards import dense
+from schedc.reference.feed_forwards import dense, moe
 
-APPLY = {"dense": dense.apply}
+APPLY = {"dense": dense.apply, "moe": moe.apply}

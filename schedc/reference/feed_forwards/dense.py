@@ -18,15 +18,21 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
-def apply(feed_forward: Dense, weights: Weights, dot: Dot, x: jax.Array) -> jax.Array:
-    """f32[..., hidden] → f32[..., hidden]."""
+def apply(feed_forward: Dense, weights: Weights, dot: Dot, x: jax.Array, prefix: str = "mlp") -> jax.Array:
+    """f32[..., in] → f32[..., in]; `prefix` stands before the names of its weights."""
 
     def project(name: str, x: jax.Array) -> jax.Array:
-        y = dot(x, weights[f"mlp.{name}"])
-        return y + weights[f"mlp.{name}_bias"] if getattr(feed_forward.bias, name) else y
+        y = dot(x, weights[f"{prefix}.{name}"])
+        return y + weights[f"{prefix}.{name}_bias"] if getattr(feed_forward.bias, name) else y
 
-    activation = ACTIVATIONS[feed_forward.activation]
-    inner = activation(project("gate" if feed_forward.gated else "up", x))
-    if feed_forward.gated:
-        inner = inner * project("up", x)
-    return project("down", inner)
+    if not feed_forward.gated:
+        return project("down", ACTIVATIONS[feed_forward.activation](project("up", x)))
+    return project("down", _gated(feed_forward, project("gate", x), project("up", x)))
+
+
+def _gated(feed_forward: Dense, gate: jax.Array, up: jax.Array) -> jax.Array:
+    if feed_forward.activation != "swiglu_clamped":
+        return ACTIVATIONS[feed_forward.activation](gate) * up
+    limit = feed_forward.limit
+    gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
+    return gate * jax.nn.sigmoid(1.702 * gate) * (up + 1.0)

@@ -65,6 +65,18 @@ class Moe(Part):
         """Width of an expert's input and output; None: that of the model."""
         return None if self.latent is None else self.latent.width
 
+    @property
+    def expert(self) -> Dense:
+        """One of the experts."""
+        return Dense(
+            kind="dense",
+            width=self.width,
+            gated=self.gated,
+            activation=self.activation,
+            limit=self.limit,
+            bias=self.bias,
+        )
+
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights, [in, out] for a projection, [experts, in, out] for one of every expert."""
         inner = self.input_width or hidden
@@ -78,15 +90,7 @@ class Moe(Part):
                 if norm is not None:
                     shapes |= {f"latent_norm_{side}_{name}": s for name, s in norm.parameters(inner).items()}
             shapes["latent_out"] = (inner, hidden)
-        expert = Dense(
-            kind="dense",
-            width=self.width,
-            gated=self.gated,
-            activation=self.activation,
-            limit=self.limit,
-            bias=self.bias,
-        )
-        shapes |= {f"experts.{name}": (self.experts, *shape) for name, shape in expert.parameters(inner).items()}
+        shapes |= {f"experts.{name}": (self.experts, *shape) for name, shape in self.expert.parameters(inner).items()}
         if self.expert_norm is not None:
             shapes |= {
                 f"experts.norm_{name}": (self.experts, *shape)
