@@ -1,0 +1,1 @@
+"""Collectives inside the kernel: one file an algorithm, each of which emits IR."""

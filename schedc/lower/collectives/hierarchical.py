@@ -1,0 +1,43 @@
+"""Hierarchical: the devices of a chip first, then the chips of a host, then the hosts: slow links carry the least.
+
+An all-reduce scatters at each level but the last, where the sums are exchanged at once, and gathers on the way back.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from schedc.lower.collectives.algorithm import Algorithm
+from schedc.lower.collectives.protocol import Exchanged
+from schedc.lower.collectives.stages import Combine, Gather, Scatter, Stage, Staged, hops_of
+
+
+def build(exchanged: Exchanged) -> Staged:
+    levels = exchanged.topology.levels(exchanged.group)
+    sizes = tuple(level.size for level in levels)
+    stages: list[tuple[Stage, Combine]] = []
+    match exchanged.kind:
+        case "all_reduce":
+            *lower, top = levels
+            down, up = tuple(lower), tuple(reversed(lower))
+            block = exchanged.words(exchanged.rows, prod(sizes[:-1]))
+        case "reduce_scatter":
+            down, top, up = levels, None, ()
+            block = exchanged.words(exchanged.target_rows) * exchanged.group.size
+        case _:
+            down, top, up = (), None, tuple(reversed(levels))
+            block = exchanged.words(exchanged.rows)
+    for level in down:
+        block //= level.size
+        stages.append((Scatter(f"{exchanged.name}_{len(stages)}", level, block, exchanged.pool), "sum"))
+    if top is not None:
+        stages.append((Gather(f"{exchanged.name}_{len(stages)}", top, block, exchanged.pool), "sum"))
+    for level in up:
+        stages.append((Gather(f"{exchanged.name}_{len(stages)}", level, block, exchanged.pool), "keep"))
+        block *= level.size
+    return Staged(exchanged, tuple(stages), sizes)
+
+
+HIERARCHICAL = Algorithm(
+    "hierarchical", ("all_reduce", "all_gather", "reduce_scatter"), build, lambda e: hops_of(build(e))
+)

@@ -1,0 +1,104 @@
+"""What a collective is: what is exchanged, and the operations that do it, in parts between which other work can stand.
+
+    start(source, parity)      round to the wire, first sends
+    steps(parity)              one element a step: wait, combine, send on (none where one exchange is enough)
+    finish(target, parity)     last wait, combine into the target
+    settle(parity)             wait until all sends have been read
+
+in that order, with any other operations between them. The same collective may occur any number of times, one after the
+other; `parity` is that of its occurrence, 0 and 1 in turn (`occurrence_parity`). Then no acknowledgement is needed: an
+occurrence ends on a device only when every member of its group has begun it, so a peer that sends to a slot again, two
+occurrences on, does so after this device has begun the one between, and that is after it has read the slot.
+
+The barrier before the first remote operation is the caller's, at the start of the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+from schedc.errors import UserError
+from schedc.ir.expr import Expr, add, mod, mul
+from schedc.ir.program import Op, Region
+from schedc.lower.collectives.group import Group, Topology
+from schedc.lower.graph import PER_WORD, Declarations, round_up
+from schedc.weights.layout import WordDtype
+
+Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "exchange"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+EXCHANGE = "exchange"
+"""The pool of what peers write. Its blocks lie at addresses that depend on the rank: in the pool of the activations the
+compiler would have to assume that every activation might be one of them."""
+
+SUBLANES = 8
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """What a collective exchanges: regions of f32[rows, 128] in VMEM, words of `wire` between devices.
+
+    all_reduce: `rows` to `rows`, the sum of all members', bit for bit the same on each.
+    all_gather: `rows` to `size · rows`, in the order of the members.
+    reduce_scatter: `rows`, as many equal parts as members, to the sum of this member's part.
+    exchange: `rows` to the other's `rows`, in groups of two.
+    """
+
+    name: str
+    kind: Kind
+    group: Group
+    topology: Topology
+    rows: int
+    wire: WordDtype = "f32"
+    pool: str = EXCHANGE
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.kind not in KINDS:
+            problems.append(f"there is no kind {self.kind!r}, only {', '.join(KINDS)}")
+        if self.wire not in PER_WORD:
+            problems.append(f"there is no wire dtype {self.wire!r}, only {', '.join(PER_WORD)}")
+        parts = self.group.size if self.kind == "reduce_scatter" else 1
+        if self.rows < 1 or self.rows % (SUBLANES * parts):
+            problems.append(f"{self.rows} rows are not a positive multiple of {SUBLANES * parts}")
+        if self.kind == "exchange" and self.group.size != 2:
+            problems.append(f"an exchange is between two devices, the group has {self.group.size}")
+        if problems:
+            raise UserError(f"collective {self.name}: {'; '.join(problems)}")
+
+    @property
+    def target_rows(self) -> int:
+        match self.kind:
+            case "all_gather":
+                return self.rows * self.group.size
+            case "reduce_scatter":
+                return self.rows // self.group.size
+            case _:
+                return self.rows
+
+    def words(self, rows: int, blocks: int = 1) -> int:
+        """Word rows of `rows` f32 rows on the wire, so many that they can be cut in `blocks` equal whole tiles."""
+        per_word = PER_WORD[self.wire]
+        return round_up(rows, SUBLANES * per_word * blocks) // per_word
+
+
+class Collective(Protocol):
+    exchanged: Exchanged
+
+    def declarations(self) -> Declarations: ...
+    def start(self, source: Region, parity: Expr) -> tuple[Op, ...]: ...
+    def steps(self, parity: Expr) -> tuple[tuple[Op, ...], ...]: ...
+    def finish(self, target: Region, parity: Expr) -> tuple[Op, ...]: ...
+    def settle(self, parity: Expr) -> tuple[Op, ...]: ...
+
+
+def complete(collective: Collective, target: Region, parity: Expr) -> tuple[Op, ...]:
+    """All that is left after `start`, at once."""
+    steps = (op for step in collective.steps(parity) for op in step)
+    return (*steps, *collective.finish(target, parity), *collective.settle(parity))
+
+
+def occurrence_parity(before: int, per_trip: int, index: int, trip: Expr | int) -> Expr:
+    """Of the occurrence `index` of `per_trip` in iteration `trip` of a loop that comes after `before` occurrences."""
+    return mod(add(mul(trip, per_trip % 2), (before + index) % 2), 2)

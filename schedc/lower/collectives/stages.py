@@ -1,0 +1,220 @@
+"""Collectives made of stages: in each, every member of a group sends a block to every other one, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from schedc.ir.expr import Const, Counter, Expr, add, mod, mul
+from schedc.ir.program import ROW_BYTES, Buffer, Loop, Op, Region, RemoteStart, Semaphore, SemaphoreRef, Wait
+from schedc.lower.collectives.algorithm import Hop
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Exchanged
+from schedc.lower.graph import Declarations
+from schedc.lower.parts import compute
+
+
+class Stage(Protocol):
+    """`out` is where the words to be sent are written; `received` are the blocks that have come, with the own one."""
+
+    @property
+    def group(self) -> Group: ...
+    @property
+    def block(self) -> int:
+        """Word rows of a message."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """Blocks in the operand `blocks` of what was received."""
+        ...
+
+    def declarations(self) -> Declarations: ...
+    def out(self, parity: Expr) -> Region: ...
+    def send(self, parity: Expr) -> tuple[Op, ...]: ...
+    def wait(self, parity: Expr) -> tuple[Op, ...]: ...
+    def received(self, parity: Expr) -> dict[str, Region]: ...
+    def settle(self, parity: Expr) -> tuple[Op, ...]: ...
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """One message of `block` word rows to every other member."""
+
+    name: str
+    group: Group
+    block: int
+    pool: str
+    slots: int = 2
+    """1 where something else keeps peers from sending again too early: parity is not looked at."""
+
+    def _slot(self, parity: Expr) -> Expr:
+        return mod(parity, self.slots) if self.slots == 1 else parity
+
+    def _region(self, name: str, rows: int, offset: Expr, parity: Expr) -> Region:
+        return Region(name, rows, offset, self._slot(parity))
+
+    def _declarations(self, *buffers: tuple[str, int]) -> Declarations:
+        semaphores = Semaphore(f"{self.name}_sent", self.slots), Semaphore(f"{self.name}_arrived", self.slots)
+        return Declarations(tuple(Buffer(n, self.pool, rows, self.slots) for n, rows in buffers), semaphores=semaphores)
+
+    def _to_each(self, source, target, parity: Expr) -> tuple[Op, ...]:
+        """`source(d)` to `target(d)` of the member d + 1 away."""
+        alone = self.group.size == 2
+        number: Expr = Const(0) if alone else Counter(f"{self.name}_peer")
+        start = RemoteStart(
+            source(number),
+            target(number),
+            self.group.other_rank(add(number, 1)),
+            SemaphoreRef(f"{self.name}_sent", self._slot(parity)),
+            SemaphoreRef(f"{self.name}_arrived", self._slot(parity)),
+        )
+        return (start,) if alone else (Loop(f"{self.name}_peer", Const(self.group.size - 1), (start,), unroll=True),)
+
+    def wait(self, parity: Expr) -> tuple[Op, ...]:
+        return (Wait(SemaphoreRef(f"{self.name}_arrived", self._slot(parity)), (self.group.size - 1) * self.block),)
+
+    def settle(self, parity: Expr) -> tuple[Op, ...]:
+        return (Wait(SemaphoreRef(f"{self.name}_sent", self._slot(parity)), (self.group.size - 1) * self.block),)
+
+
+class Gather(_Exchange):
+    """Every member's block to all members, which keep them in the order of the members.
+
+    The own block is among them as it is on the wire, so that a sum of them is the same everywhere, bit for bit.
+    """
+
+    @property
+    def count(self) -> int:
+        return self.group.size
+
+    def declarations(self) -> Declarations:
+        return self._declarations((self.name, self.group.size * self.block))
+
+    def out(self, parity: Expr) -> Region:
+        return self._region(self.name, self.block, mul(self.group.index(), self.block), parity)
+
+    def send(self, parity: Expr) -> tuple[Op, ...]:
+        own = self.out(parity)
+        return self._to_each(lambda d: own, lambda d: own, parity)
+
+    def received(self, parity: Expr) -> dict[str, Region]:
+        return {"blocks": self._region(self.name, self.group.size * self.block, Const(0), parity)}
+
+
+class Scatter(_Exchange):
+    """Block i of every member to member i."""
+
+    @property
+    def count(self) -> int:
+        return self.group.size - 1
+
+    def declarations(self) -> Declarations:
+        size, block = self.group.size, self.block
+        return self._declarations((f"{self.name}_out", size * block), (f"{self.name}_in", (size - 1) * block))
+
+    def out(self, parity: Expr) -> Region:
+        return self._region(f"{self.name}_out", self.group.size * self.block, Const(0), parity)
+
+    def send(self, parity: Expr) -> tuple[Op, ...]:
+        def source(number: Expr) -> Region:
+            offset = mul(self.group.other(add(number, 1)), self.block)
+            return self._region(f"{self.name}_out", self.block, offset, parity)
+
+        def target(number: Expr) -> Region:
+            return self._region(f"{self.name}_in", self.block, mul(number, self.block), parity)
+
+        return self._to_each(source, target, parity)
+
+    def received(self, parity: Expr) -> dict[str, Region]:
+        own = self._region(f"{self.name}_out", self.block, mul(self.group.index(), self.block), parity)
+        others = (self.group.size - 1) * self.block
+        return {"blocks": self._region(f"{self.name}_in", others, Const(0), parity), "own": own}
+
+
+class Swap(_Exchange):
+    """The block of each of two members to the other."""
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    def declarations(self) -> Declarations:
+        return self._declarations((f"{self.name}_out", self.block), (f"{self.name}_in", self.block))
+
+    def out(self, parity: Expr) -> Region:
+        return self._region(f"{self.name}_out", self.block, Const(0), parity)
+
+    def send(self, parity: Expr) -> tuple[Op, ...]:
+        target = self._region(f"{self.name}_in", self.block, Const(0), parity)
+        return self._to_each(lambda d: self.out(parity), lambda d: target, parity)
+
+    def received(self, parity: Expr) -> dict[str, Region]:
+        return {"blocks": self._region(f"{self.name}_in", self.block, Const(0), parity)}
+
+
+Combine = Literal["sum", "keep"]
+"""What is done with the blocks of a stage: they are added, or kept one after the other."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Stages one after the other.
+
+    The parts of what is scattered or gathered lie in the order of the members in the caller's region, and on the wire
+    in that in which the stages of `levels` members take them: for 2x4, members 0, 2, 4, 6, then 1, 3, 5, 7.
+    """
+
+    exchanged: Exchanged
+    stages: tuple[tuple[Stage, Combine], ...]
+    levels: tuple[int, ...] = ()
+
+    def declarations(self) -> Declarations:
+        return sum((stage.declarations() for stage, _ in self.stages), Declarations())
+
+    def start(self, source: Region, parity: Expr) -> tuple[Op, ...]:
+        stage, wire = self.stages[0][0], self.exchanged.wire
+        out = {"out": stage.out(parity)}
+        return compute("pack_wire", {"x": source}, out, wire=wire, levels=self._levels("reduce_scatter")), *stage.send(
+            parity
+        )
+
+    def steps(self, parity: Expr) -> tuple[tuple[Op, ...], ...]:
+        return tuple(
+            (*stage.wait(parity), self._combine(stage, combine, after.out(parity), parity), *after.send(parity))
+            for (stage, combine), (after, _) in zip(self.stages, self.stages[1:], strict=False)
+        )
+
+    def finish(self, target: Region, parity: Expr) -> tuple[Op, ...]:
+        stage, combine = self.stages[-1]
+        reads, out, wire = stage.received(parity), {"out": target}, self.exchanged.wire
+        if combine == "sum":
+            last = compute("sum_wire", reads, out, count=stage.count, wire=wire, result="f32")
+        else:
+            last = compute("unpack_wire", reads, out, wire=wire, levels=self._levels("all_gather"))
+        return *stage.wait(parity), last
+
+    def settle(self, parity: Expr) -> tuple[Op, ...]:
+        return tuple(op for stage, _ in self.stages for op in stage.settle(parity))
+
+    def _combine(self, stage: Stage, combine: Combine, out: Region, parity: Expr) -> Op:
+        reads, wire = stage.received(parity), self.exchanged.wire
+        if combine == "sum":
+            return compute("sum_wire", reads, {"out": out}, count=stage.count, wire=wire, result=wire)
+        return compute("move", {"x": reads["blocks"]}, {"out": out})
+
+    def _levels(self, kind: str) -> str:
+        """As an attribute: `2x4`, or `1` where it is all one part."""
+        sizes = self.levels if kind == self.exchanged.kind else ()
+        return "x".join(str(size) for size in sizes) or "1"
+
+
+def hops_of(staged: Staged) -> tuple[Hop, ...]:
+    """What a device sends in each stage: a member that is on the same chip is the sibling."""
+    inside = staged.exchanged.topology.devices_per_chip
+    hops = []
+    for stage, _ in staged.stages:
+        near = min(stage.group.size, max(1, inside // stage.group.stride)) - 1
+        size = stage.block * ROW_BYTES
+        hops.append(Hop(near * size, (stage.group.size - 1 - near) * size))
+    return tuple(hops)

@@ -1,0 +1,22 @@
+"""Reduce-scatter and all-gather: each device adds one part for all, then sends it. Two latencies, 2/n of the bytes.
+
+One slot is enough: a peer that scatters again has the sum of this device, which has read its blocks by then, and one
+that gathers again has what this device scattered next, after it had read the sums.
+"""
+
+from __future__ import annotations
+
+from schedc.lower.collectives.algorithm import Algorithm
+from schedc.lower.collectives.protocol import Exchanged
+from schedc.lower.collectives.stages import Gather, Scatter, Staged, hops_of
+
+
+def build(exchanged: Exchanged) -> Staged:
+    group = exchanged.group
+    part = exchanged.words(exchanged.rows, group.size) // group.size
+    scatter = Scatter(f"{exchanged.name}_0", group, part, exchanged.pool, slots=1)
+    gather = Gather(f"{exchanged.name}_1", group, part, exchanged.pool, slots=1)
+    return Staged(exchanged, ((scatter, "sum"), (gather, "keep")))
+
+
+TWO_PHASE = Algorithm("two_phase", ("all_reduce",), build, lambda e: hops_of(build(e)))
