@@ -53,11 +53,27 @@ class Inputs:
 
 
 @dataclass(frozen=True)
+class Members:
+    """`count` of a layer's `of` equal parts, such as experts, from `start`; zeros past the last.
+
+    Weights of a layout with members are named with a * for the member's number: `mlp.experts.*.gate`.
+    """
+
+    start: int
+    count: int
+    of: int
+    step: int = 0
+    every: int = 1
+    ring: int = 1
+
+
+@dataclass(frozen=True)
 class PanelMatrix:
     """A matrix [k, N] a layer: the column blocks side by side, zeros up to tiles · tile_panels · 128 columns.
 
     Order of the words: [layer][tile][panel][k / per_word][128 lanes]; a panel is 128 columns, and k is padded
     with zero rows to a multiple of 8 word rows. No layers: one matrix, of weights outside the layers.
+    With `members` there is one for each of them: [layer][member][tile]….
     `inputs` rearranges the k rows (empty: the weights' own order), for inputs that come padded by head.
     """
 
@@ -71,6 +87,7 @@ class PanelMatrix:
     tile_panels: int
     columns: tuple[Columns, ...]
     inputs: tuple[Inputs, ...] = ()
+    members: tuple[Members, ...] = ()
 
     def __post_init__(self) -> None:
         width = sum(block.width for block in self.columns)
@@ -95,11 +112,12 @@ class PanelMatrix:
 
     @property
     def layer_rows(self) -> int:
+        """Word rows of one matrix."""
         return self.tiles * self.tile_rows
 
     @property
     def rows(self) -> int:
-        return max(len(self.layers), 1) * self.layer_rows
+        return max(len(self.layers), 1) * copies(self.members) * self.layer_rows
 
 
 @dataclass(frozen=True)
@@ -174,13 +192,17 @@ class VectorItem:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Small f32 vectors, each from a multiple of 8 rows on, so that a slot's vectors can be loaded at any slot."""
+    """Small f32 vectors, each from a multiple of 8 rows on, so that a slot's vectors can be loaded at any slot.
+
+    With `members` there is such a block for each of them.
+    """
 
     form: ClassVar[str] = "vectors"
 
     name: str
     layers: tuple[int, ...]
     items: tuple[VectorItem, ...]
+    members: tuple[Members, ...] = ()
 
     @property
     def offsets(self) -> tuple[int, ...]:
@@ -193,11 +215,17 @@ class Vectors:
 
     @property
     def layer_rows(self) -> int:
+        """Word rows of one block."""
         return sum(item.padded_rows for item in self.items)
 
     @property
     def rows(self) -> int:
-        return max(len(self.layers), 1) * self.layer_rows
+        return max(len(self.layers), 1) * copies(self.members) * self.layer_rows
+
+
+def copies(members: tuple[Members, ...]) -> int:
+    """Matrices, or blocks of vectors, a layer."""
+    return sum(part.count for part in members) if members else 1
 
 
 @dataclass(frozen=True)
@@ -235,6 +263,8 @@ Layout = PanelMatrix | RowTable | Vectors | RopeTable
 _PARTS: dict[tuple[str, str], type] = {
     ("panel_matrix", "columns"): Columns,
     ("panel_matrix", "inputs"): Inputs,
+    ("panel_matrix", "members"): Members,
+    ("vectors", "members"): Members,
     ("vectors", "items"): VectorItem,
 }
 _FORMS: dict[str, type[Layout]] = {cls.form: cls for cls in (PanelMatrix, RowTable, Vectors, RopeTable)}

@@ -14,6 +14,7 @@ from schedc.weights.layout import (
     Columns,
     Inputs,
     Layout,
+    Members,
     PanelMatrix,
     RopeTable,
     RowTable,
@@ -21,6 +22,7 @@ from schedc.weights.layout import (
     Vectors,
     from_dict,
     layouts_hash,
+    on_device,
     to_dict,
 )
 from schedc.weights.pack import pack_arrays, unpack
@@ -105,6 +107,27 @@ def test_blocks_pad_heads_to_lanes_on_either_side_of_the_matrix() -> None:
     inputs = (Inputs(0, 0, 8), Inputs(0, 8, 16), Inputs(8, 8, 16))  # 8 rows of zeros lead
     words = pack_arrays([PanelMatrix("m", "f32", (), 40, 1, 1, (Columns("head", 0, 4),), inputs)], Given(head=w))["m"]
     assert [as_float(words[row, 0]) for row in (0, 8, 15, 16, 24, 31, 32)] == [0, 1, 8, 0, 9, 16, 0]
+
+
+def test_members_lie_one_after_the_other_and_each_device_has_its_own() -> None:
+    """Three experts on two devices: the second has one, and zeros where another would be."""
+    weights = {f"layers__{layer}__mlp__experts__{e}__up": [[10 * layer + e]] for layer in (0, 1) for e in range(3)}
+    biases = {f"{name}_bias": [values[0][0] + 0.5] for name, values in weights.items()}
+    members = (Members(0, 2, of=3, step=2, ring=2),)
+    columns = (Columns("mlp.experts.*.up", 0, 1),)
+    matrix = PanelMatrix("m", "f32", (0, 1), 1, 1, 1, columns, members=members)
+    vectors = Vectors("v", (0, 1), (VectorItem("mlp.experts.*.up_bias", 1),), members)
+    assert [from_dict(loads(dumps(to_dict(layout)))) for layout in (matrix, vectors)] == [matrix, vectors]
+    source = Given(**weights, **biases)
+    for device, expected in enumerate([[0, 1, 10, 11], [2, 0, 12, 0]]):
+        for layout, more in ((on_device(matrix, device), 0.0), (on_device(vectors, device), 0.5)):
+            words = pack_arrays([layout], source)[layout.name]
+            assert words.shape == (4 * 8, 128)
+            found = [as_float(words[8 * place, 0]) for place in range(4)]
+            assert found == [e + more if e or (device == 0 and place == 0) else 0 for place, e in enumerate(expected)]
+            assert {name: values.item() for name, values in unpack(layout, words).items()} == {
+                name: source.load(name).item() for name in unpack(layout, words)
+            }
 
 
 def test_a_bf16_table_row_keeps_far_panels_in_the_high_halves() -> None:

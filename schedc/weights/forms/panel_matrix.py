@@ -5,25 +5,25 @@ from functools import partial
 
 import numpy as np
 
-from schedc.weights.forms.piece import Form, Piece, full_name, layers_of, ranges
+from schedc.weights.forms.piece import Form, Piece, Where, places_of, ranges
 from schedc.weights.layout import PanelMatrix
 from schedc.weights.source import WeightSource
 from schedc.weights.words import LANES, from_bits, per_word, to_bits
 
 
 def _pieces(layout: PanelMatrix) -> Iterator[Piece]:
-    for layer in layers_of(layout.layers):
+    for where in places_of(layout.layers, layout.members):
         for first, last in ranges(layout.tiles, layout.tile_rows):
-            yield Piece((last - first) * layout.tile_rows, partial(_build, layout, layer, first, last))
+            yield Piece((last - first) * layout.tile_rows, partial(_build, layout, where, first, last))
 
 
-def _build(layout: PanelMatrix, layer: int | None, first: int, last: int, source: WeightSource) -> np.ndarray:
+def _build(layout: PanelMatrix, where: Where, first: int, last: int, source: WeightSource) -> np.ndarray:
     tile_width = layout.tile_panels * LANES
     low, high = first * tile_width, last * tile_width
     bits = np.zeros((high - low, layout.panel_rows * per_word(layout.dtype)), to_bits(np.zeros(0), layout.dtype).dtype)
     at = 0
-    for block in layout.columns:
-        name = full_name(layer, block.weight)
+    for block in () if where.absent else layout.columns:
+        name = where.name(block.weight)
         skip, stop = max(low - at, 0), min(high - at, block.count, source.shape(name)[0] - block.start)
         if skip < stop:
             outputs = source.load(name, (block.start + skip, block.start + stop))
@@ -48,14 +48,15 @@ def _put_inputs(layout: PanelMatrix, name: str, outputs: np.ndarray, out: np.nda
 
 
 def _unpack(layout: PanelMatrix, words: np.ndarray) -> dict[str, np.ndarray]:
-    panels = words.reshape(len(layers_of(layout.layers)), layout.width // LANES, layout.panel_rows, LANES)
+    places = list(places_of(layout.layers, layout.members))
+    panels = words.reshape(len(places), layout.width // LANES, layout.panel_rows, LANES)
     columns = np.ascontiguousarray(panels.transpose(0, 1, 3, 2)).reshape(len(panels), layout.width, layout.panel_rows)
     values = from_bits(columns.view(to_bits(np.zeros(0), layout.dtype).dtype), layout.dtype)
     weights: dict[str, np.ndarray] = {}
-    for layer, matrix in zip(layers_of(layout.layers), values, strict=True):
+    for where, matrix in zip(places, values, strict=True):
         at = 0
-        for block in layout.columns:
-            name, stop = full_name(layer, block.weight), block.start + block.count
+        for block in () if where.absent else layout.columns:
+            name, stop = where.name(block.weight), block.start + block.count
             outputs = _take_inputs(layout, matrix[at : at + block.count])
             old = weights.get(name, np.zeros((0, outputs.shape[1]), np.float32))
             grown = np.zeros((max(stop, len(old)), outputs.shape[1]), np.float32)

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from schedc.weights.layout import Members
 from schedc.weights.source import WeightSource
 
 PIECE_ROWS = 1 << 16
@@ -38,10 +39,26 @@ def ranges(count: int, rows_each: int) -> Iterator[tuple[int, int]]:
         yield start, min(start + step, count)
 
 
-def full_name(layer: int | None, weight: str) -> str:
-    return weight if layer is None else f"layers.{layer}.{weight}"
+@dataclass(frozen=True)
+class Where:
+    """Which matrix or block of vectors of a layout: that of `layer` (None: of the model), of one member of it."""
+
+    layer: int | None
+    member: int | None = None
+    absent: bool = False
+    """It stands for a member past the last one: zeros."""
+
+    def name(self, weight: str) -> str:
+        """The full name of a weight."""
+        weight = weight if self.member is None else weight.replace("*", str(self.member))
+        return weight if self.layer is None else f"layers.{self.layer}.{weight}"
 
 
-def layers_of(layers: tuple[int, ...]) -> tuple[int | None, ...]:
-    """The layers, or one None for weights outside the layers."""
-    return layers or (None,)
+def places_of(layers: tuple[int, ...], members: tuple[Members, ...]) -> Iterator[Where]:
+    """In the order in which they lie."""
+    for layer in layers or (None,):
+        for part in members:
+            for member in range(part.start, part.start + part.count):
+                yield Where(layer, member, member >= part.of)
+        if not members:
+            yield Where(layer)

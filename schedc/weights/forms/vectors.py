@@ -5,21 +5,21 @@ from functools import partial
 
 import numpy as np
 
-from schedc.weights.forms.piece import Form, Piece, full_name, layers_of
+from schedc.weights.forms.piece import Form, Piece, Where, places_of
 from schedc.weights.layout import VectorItem, Vectors
 from schedc.weights.source import WeightSource
 from schedc.weights.words import LANES
 
 
 def _pieces(layout: Vectors) -> Iterator[Piece]:
-    for layer in layers_of(layout.layers):
-        yield Piece(layout.layer_rows, partial(_build, layout, layer))
+    for where in places_of(layout.layers, layout.members):
+        yield Piece(layout.layer_rows, partial(_build, layout, where))
 
 
-def _build(layout: Vectors, layer: int | None, source: WeightSource) -> np.ndarray:
+def _build(layout: Vectors, where: Where, source: WeightSource) -> np.ndarray:
     block = np.zeros((layout.layer_rows, LANES), np.float32)
-    for offset, item in zip(layout.offsets, layout.items, strict=True):
-        name = full_name(layer, item.weight)
+    for offset, item in () if where.absent else zip(layout.offsets, layout.items, strict=True):
+        name = where.name(item.weight)
         vector = source.load(name)
         length = item.of or item.length
         if vector.shape != (length,):
@@ -48,15 +48,15 @@ def _spread(item: VectorItem, vector: np.ndarray) -> np.ndarray:
 def _unpack(layout: Vectors, words: np.ndarray) -> dict[str, np.ndarray]:
     values = np.ascontiguousarray(words).view(np.float32).reshape(-1, layout.layer_rows, LANES)
     weights: dict[str, np.ndarray] = {}
-    for layer, block in zip(layers_of(layout.layers), values, strict=True):
-        for offset, item in zip(layout.offsets, layout.items, strict=True):
+    for where, block in zip(places_of(layout.layers, layout.members), values, strict=True):
+        for offset, item in () if where.absent else zip(layout.offsets, layout.items, strict=True):
             vector = block[offset : offset + item.rows].reshape(-1)[: _lanes_once(item)]
             if item.block:
                 vector = vector.reshape(-1, item.block_lanes)[:, : item.block].reshape(-1)
             found = np.zeros(item.of or item.length, np.float32)
             held = found[item.start : item.start + item.length]
             held[:] = vector[: len(held)] - np.float32(item.add)
-            weights[full_name(layer, item.weight)] = found
+            weights[where.name(item.weight)] = found
     return weights
 
 
