@@ -1,0 +1,48 @@
+"""The families in their own `transformers` classes on the CPU, in float32."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.utils import logging
+
+from tests.conformance.families import Family, Tensor
+
+logging.disable_progress_bar()
+logging.set_verbosity_error()
+
+
+def tensors_of(family: Family) -> dict[str, Tensor]:
+    """The tensors of a checkpoint as `transformers` writes it, with the mean of each vector at initialisation."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        family.write_checkpoint(folder, {})
+        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+        model.save_pretrained(folder)
+        saved = load_file(folder / "model.safetensors")
+    return {
+        key: Tensor(values.shape, round(float(values.mean())) if values.ndim < 2 else 0.0)
+        for key, values in sorted(saved.items())
+    }
+
+
+def logits_of(family: Family, tensors: dict[str, Tensor]) -> list[np.ndarray]:
+    """f32[tokens, vocab] of every sequence, from the checkpoint that the family's own loader reads."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = family.write_checkpoint(Path(name), tensors)
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
+        )
+    faults = {key: value for key, value in report.items() if value}
+    assert not faults, f"{family.name}: {faults}"
+    model.eval()
+    found = []
+    for tokens in family.tokens():
+        with torch.no_grad():
+            found.append(model(torch.tensor([tokens]), use_cache=False).logits[0].numpy())
+    return found

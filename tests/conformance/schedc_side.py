@@ -1,0 +1,65 @@
+"""What schedc makes of a family's checkpoint: the spec of its config.json, the weights of its model.safetensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from schedc.backends.pallas import compat
+from schedc.lower.graph import StepShape
+from schedc.reference.reference import Reference
+from schedc.run.decoder import Decoder
+from schedc.spec.importers.import_config import import_config
+from schedc.spec.model import ModelSpec
+from schedc.weights.head_order import for_kernel
+from schedc.weights.open import open_weights
+from schedc.weights.pack import pack_arrays
+from schedc.weights.source import WeightSource
+from tests.conformance.families import PROMPTS, STEPS, Family
+from tests.kernels.built import build_kernel
+
+CONTEXT = 64
+"""More than the longest sequence: the last tiles of the cache are never reached."""
+
+
+def opened(family: Family, folder: Path) -> tuple[ModelSpec, WeightSource]:
+    """The imported spec and its weights, checked against it."""
+    family.write_checkpoint(folder)
+    spec = import_config(folder / "config.json", family.name)
+    return spec, open_weights(folder / "model.safetensors", spec)
+
+
+def reference_logits(reference: Reference, family: Family) -> list[np.ndarray]:
+    """f32[tokens, vocab] of every sequence, in one pass each."""
+    return [reference.prefill(tokens)[0] for tokens in family.tokens()]
+
+
+def kernel_logits(family: Family, spec: ModelSpec, source: WeightSource, steps: int = STEPS) -> np.ndarray:
+    """f32[steps, rows, vocab] of the generated kernel, interpreted, one row a sequence, each behind its prompt."""
+    shape = StepShape(rows=len(PROMPTS), context=CONTEXT, logits=True)
+    built = build_kernel(spec, shape)
+    arrays = pack_arrays(built.schedule.layouts, for_kernel(source, spec))
+    settings = compat.interpret_params("on_wait", detect_races=False)
+    kv_tokens = built.schedule.plan.kv_tokens
+    decoder = Decoder(built.module, spec, arrays, shape.rows, shape.context, kv_tokens, settings)
+    dtype = jnp.bfloat16 if spec.quantization.weights == "bf16" else jnp.float32
+    reference = Reference(spec, source, dtype)
+    for row, (tokens, prompt) in enumerate(zip(family.tokens(), PROMPTS, strict=True)):
+        _, cache = reference.prefill(tokens[:prompt], CONTEXT)
+        layers = [cache.layer(spec, layer) for layer in range(spec.num_layers)]
+        decoder.fill(row, [(k[0, :prompt], v[0, :prompt]) for k, v in layers])
+    found = []
+    for step in range(steps):
+        positions = [prompt + step for prompt in PROMPTS]
+        now = [tokens[position] for tokens, position in zip(family.tokens(), positions, strict=True)]
+        found.append(decoder.step(now, positions)["logits"])
+        compat.reset_interpreter()
+    return np.stack(found)
+
+
+def decode_steps(logits: list[np.ndarray], steps: int = STEPS) -> np.ndarray:
+    """f32[steps, rows, vocab]: of whole sequences what belongs to the decode steps."""
+    rows = [values[prompt : prompt + steps] for values, prompt in zip(logits, PROMPTS, strict=True)]
+    return np.stack(rows, axis=1)

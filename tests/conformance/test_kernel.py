@@ -1,0 +1,38 @@
+"""The generated kernel, behind a prefilled prompt, says at every decode step what the `transformers` class says."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import pytest
+
+from schedc.reference.reference import Reference
+from tests.conformance.families import FAMILIES, STEPS, Family, relative_difference
+from tests.conformance.schedc_side import decode_steps, kernel_logits, opened, reference_logits
+from tests.kernels.built import in_format
+
+pytestmark = pytest.mark.kernel
+
+AGREES = 2e-3
+
+
+@pytest.mark.parametrize(
+    "steps", [pytest.param(2, marks=pytest.mark.slow), pytest.param(STEPS, marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_the_kernel_agrees_with_transformers(family: Family, steps: int, tmp_path: Path) -> None:
+    spec, source = opened(family, tmp_path)
+    found = kernel_logits(family, in_format(spec, "f32"), source, steps)
+    for step, (logits, expected) in enumerate(zip(found, decode_steps(family.logits(), steps), strict=True)):
+        assert relative_difference(logits, expected) <= AGREES, f"step {step}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_bf16_kernel_differs_by_no_more_than_rounding(family: Family, tmp_path: Path) -> None:
+    """Rounded weights, dot inputs and caches move the reference away from torch; the kernel at most twice as far."""
+    spec, source = opened(family, tmp_path)
+    expected = decode_steps(family.logits())
+    rounded = decode_steps(reference_logits(Reference(in_format(spec, "f32"), source, jnp.bfloat16), family))
+    bound = AGREES + 2 * relative_difference(rounded, expected)
+    found = kernel_logits(family, in_format(spec, "bf16"), source)
+    assert relative_difference(found, expected) <= bound
