@@ -18,8 +18,8 @@ from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
 from schedc.run.decoder import Decoder, cache_name
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import read_sequence
-from schedc.weights.head_order import for_kernel, kernel_keys
+from schedc.weights.cache import HEADS_AND_SIDES, Kept, read_sequence
+from schedc.weights.head_order import for_kernel, kernel_cache
 from schedc.weights.layout import Layout
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
@@ -30,8 +30,8 @@ EXACT = 2e-3
 
 DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
 
-State = list[tuple[np.ndarray, np.ndarray]]
-"""k and v of every layer, f32[rows, capacity, kv_heads, head_dim] each."""
+State = list[Kept]
+"""Of every layer what is kept, such as k and v: f32[rows, capacity, heads, width] a side."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the kernel and the reference said; `before` and `got` are the kernel's caches, keys in its order."""
+    """What the kernel and the reference said; `before` and `got` are the kernel's caches, in its order."""
 
     step: Step
     ids: np.ndarray
@@ -87,16 +87,15 @@ class Trial:
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
         for row in range(shape.rows):
-            self.decoder.fill(row, [(k[row], v[row]) for k, v in self.state])
+            self.decoder.fill(row, [tuple(side[row] for side in kept) for kept in self.state])
 
     def _random_state(self) -> State:
         state = []
         for at in self.spec.iter_layers():
             layout = self.decoder.caches[cache_name(self.spec, at.run, at.place)]
-            size = (self.shape.rows, layout.capacity, layout.kv_heads, layout.head_dim)
-            sides = [self._random.standard_normal(size, np.float32) for _ in "kv"]
-            k, v = (np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides)
-            state.append((k, v))
+            sizes = [(self.shape.rows, layout.capacity, layout.heads, side.width) for side in layout.sides]
+            sides = [self._random.standard_normal(size, np.float32) for size in sizes]
+            state.append(tuple(np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides))
         return state
 
     def step(self, positions: Sequence[int], active: Sequence[bool] | None = None) -> Outcome:
@@ -135,12 +134,11 @@ class Trial:
             places = []
             for place in range(len(run.pattern)):
                 layers = [at.layer for at in self.spec.iter_layers() if (at.run, at.place) == (run_index, place)]
-                sides = (np.stack([self.state[layer][side] for layer in layers]) for side in (0, 1))
-                places.append(tuple(jnp.asarray(side, dtype) for side in sides))
+                sides = zip(*(self.state[layer] for layer in layers), strict=True)
+                places.append(tuple(jnp.asarray(np.stack(side), dtype) for side in sides))
             runs.append(tuple(places))
         logits, cache = reference.decode(step.tokens, step.positions, Cache(tuple(runs), self._capacity))
-        kept = [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
-        return logits, [(k, v) for k, v in kept]
+        return logits, [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
 
     @property
     def _capacity(self) -> int:
@@ -148,22 +146,22 @@ class Trial:
 
     def _write(self, new: State, step: Step) -> None:
         """Keep the reference's new token of every active row, as the cache rounds it."""
-        for at, (k, v), (new_k, new_v) in zip(self.spec.iter_layers(), self.state, new, strict=True):
+        for at, kept, new_kept in zip(self.spec.iter_layers(), self.state, new, strict=True):
             dtype = DTYPES[self.decoder.caches[cache_name(self.spec, at.run, at.place)].dtype]
             for row, position in enumerate(step.positions):
                 if step.active[row]:
-                    for side, new_side in ((k, new_k), (v, new_v)):
+                    for side, new_side in zip(kept, new_kept, strict=True):
                         side[row, position] = np.asarray(new_side[row, position].astype(dtype), np.float32)
 
     def kernel_state(self) -> State:
-        """The kernel's caches, keys in the kernel's order of dimensions."""
+        """The kernel's caches, in the kernel's order of dimensions."""
         words = {name: np.asarray(value) for name, value in self.decoder.state.items()}
         state = []
         for at in self.spec.iter_layers():
             name = cache_name(self.spec, at.run, at.place)
             layout = self.decoder.caches[name]
             rows = [read_sequence(words[name], layout, at.trip, row, layout.capacity) for row in range(layout.rows)]
-            state.append((np.stack([k for k, _ in rows]), np.stack([v for _, v in rows])))
+            state.append(tuple(np.stack(side) for side in zip(*rows, strict=True)))
         return state
 
 
@@ -230,7 +228,10 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
     lines = []
     rows = np.arange(len(outcome.step.positions))
     for at in spec.iter_layers():
-        for side, name in ((0, "k"), (1, "v")):
+        _, sides = HEADS_AND_SIDES[at.block.mixer.kind](at.block.mixer)
+        exact = kernel_cache(outcome.exact[at.layer], at.block.mixer)
+        for side, expected in enumerate(exact):
+            name = sides[side].name
             before, got = outcome.before[at.layer][side], outcome.got[at.layer][side]
             kept = np.ones(got.shape[:2], bool)
             kept[rows, outcome.step.positions] = ~np.array(outcome.step.active)
@@ -238,8 +239,6 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
             if len(changed):
                 row, position = changed[0]
                 lines.append(f"layer {at.layer}: {name} of row {row} at position {position} changed, and was not to")
-            expected = outcome.exact[at.layer][side]
-            expected = kernel_keys(expected, at.block.mixer) if side == 0 else expected
             for row in rows[np.array(outcome.step.active)]:
                 position = outcome.step.positions[row]
                 worst = _largest(got[row, position] - expected[row, position])
@@ -252,13 +251,13 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
 
 
 def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool = False) -> np.ndarray:
-    """All numbers of the new tokens of the active rows, flat, keys in the kernel's order."""
+    """All numbers of the new tokens of the active rows, flat, in the kernel's order."""
     parts = []
-    for at, (k, v) in zip(spec.iter_layers(), state, strict=True):
-        keys = k if reordered else kernel_keys(k, at.block.mixer)
+    for at, kept in zip(spec.iter_layers(), state, strict=True):
+        ordered = kept if reordered else kernel_cache(kept, at.block.mixer)
         for row, position in enumerate(outcome.step.positions):
             if outcome.step.active[row]:
-                parts += [keys[row, position].reshape(-1), v[row, position].reshape(-1)]
+                parts += [side[row, position].reshape(-1) for side in ordered]
     return np.concatenate(parts)
 
 
@@ -277,7 +276,7 @@ def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[tup
     for border in (kv_tokens, 2 * kv_tokens, 3 * kv_tokens):
         borders |= {border - 1, border}
     for at in spec.iter_layers():
-        window = at.block.mixer.window
+        window = getattr(at.block.mixer, "window", None)
         if window is not None:
             borders |= {window - 1, window, window + kv_tokens - 1, window + kv_tokens}
     order = sorted(border for border in borders if 0 <= border < shape.context)

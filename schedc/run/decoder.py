@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import CacheLayout, empty_cache, write_sequence
-from schedc.weights.head_order import kernel_keys
+from schedc.weights.cache import CacheLayout, Kept, cache_layout, empty_cache, write_sequence
+from schedc.weights.head_order import kernel_cache
 
 
 class Decoder:
@@ -46,13 +46,12 @@ class Decoder:
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]
         self._weights = {name: self._place(np.asarray(weights[name])) for name in given if name in weights}
 
-    def fill(self, row: int, keys_values: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        """Put a prefilled sequence into the cache: per layer k and v, f32[tokens, kv_heads, head_dim]."""
+    def fill(self, row: int, layers: Sequence[Kept]) -> None:
+        """Put a prefilled sequence into the cache: per layer what is kept of its tokens, such as k and v."""
         state = {name: np.array(value) for name, value in self.state.items()}
-        for at, (k, v) in zip(self.spec.iter_layers(), keys_values, strict=True):
+        for at, kept in zip(self.spec.iter_layers(), layers, strict=True):
             name = cache_name(self.spec, at.run, at.place)
-            keys = kernel_keys(k, at.block.mixer)
-            write_sequence(state[name], self.caches[name], at.trip, row, keys, v)
+            write_sequence(state[name], self.caches[name], at.trip, row, kernel_cache(kept, at.block.mixer))
         self.state = {name: self._place(value) for name, value in state.items()}
 
     def step(
@@ -90,9 +89,7 @@ def cache_name(spec: ModelSpec, run: int, place: int) -> str:
 def cache_layouts(spec: ModelSpec, rows: int, capacity: int) -> dict[str, CacheLayout]:
     layouts = {}
     for at in spec.iter_layers():
-        mixer = at.block.mixer
         repeat = spec.layers[at.run].repeat
-        layouts[cache_name(spec, at.run, at.place)] = CacheLayout(
-            repeat, rows, capacity, mixer.kv_heads, mixer.head_dim, spec.kv.dtype
-        )
+        name = cache_name(spec, at.run, at.place)
+        layouts[name] = cache_layout(at.block.mixer, repeat, rows, capacity, spec.kv.dtype)
     return layouts

@@ -45,7 +45,7 @@ def prefill(decoder: Decoder, reference: Reference, prompts: Sequence[Sequence[i
         if known:
             _, cache = reference.prefill(ids[:-1])
             layers = [cache.layer(decoder.spec, layer) for layer in range(decoder.spec.num_layers)]
-            decoder.fill(row, [(k[0, :known], v[0, :known]) for k, v in layers])
+            decoder.fill(row, [tuple(side[0, :known] for side in kept) for kept in layers])
 
 
 def generate(

@@ -1,17 +1,32 @@
-"""The kernel's KV cache in HBM: keys and values as 32-bit words, `int32[rows, 128]`.
+"""The kernel's cache in HBM as 32-bit words, `int32[rows, 128]`: what attention keeps of every token.
 
 Order of the words: [layer][row][chunk][panel][8 word rows][128 lanes]. A chunk is 8 word rows of tokens (16 in
-bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels go by kv head:
-one `[k 64 | v 64]` if head_dim ≤ 64, else ceil(head_dim / 128) of k, then as many of v, zeros behind the last
-dimension.
+bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels go by head, and a
+head's lanes side by side: those of its keys and then those of its values, or of whatever its attention keeps.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
+from schedc.spec.mixers import Mixer
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
 from schedc.weights.words import LANES, WORD_ROWS, WordDtype, join_rows, lanes_up, per_word, split_rows
+
+Kept = tuple[np.ndarray, ...]
+"""What is kept of some tokens: one f32[tokens, heads, width] a side."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """`width` numbers of a head and token, in `lanes` lanes, zeros behind the last."""
+
+    name: str
+    width: int
+    lanes: int
 
 
 @dataclass(frozen=True)
@@ -21,18 +36,18 @@ class CacheLayout:
     layers: int
     rows: int
     capacity: int
-    kv_heads: int
-    head_dim: int
+    heads: int
+    sides: tuple[Side, ...]
     dtype: WordDtype
 
     @property
-    def side_lanes(self) -> int:
-        """Lanes of k, and of v, of one head."""
-        return LANES // 2 if self.head_dim <= LANES // 2 else lanes_up(self.head_dim)
+    def lanes(self) -> int:
+        """Lanes of one head, whole panels."""
+        return sum(side.lanes for side in self.sides)
 
     @property
     def panels(self) -> int:
-        return self.kv_heads * 2 * self.side_lanes // LANES
+        return self.heads * self.lanes // LANES
 
     @property
     def chunk_tokens(self) -> int:
@@ -60,40 +75,67 @@ class CacheLayout:
         return (layer * self.rows + row) * self.sequence_rows
 
 
+def _of_gqa(mixer: Gqa) -> tuple[int, tuple[Side, ...]]:
+    """A head of up to 64 has its key and value in one panel, a wider one panels of each."""
+    lanes = LANES // 2 if mixer.head_dim <= LANES // 2 else lanes_up(mixer.head_dim)
+    return mixer.kv_heads, tuple(Side(name, mixer.head_dim, lanes) for name in ("k", "v"))
+
+
+def _of_mla(mixer: Mla) -> tuple[int, tuple[Side, ...]]:
+    """One head for all: the latent, and the shared key in panels of its own."""
+    widths = {"latent": mixer.kv_rank, "shared key": mixer.rope_dim}
+    return 1, tuple(Side(name, width, lanes_up(width)) for name, width in widths.items())
+
+
+HEADS_AND_SIDES: dict[str, Callable[..., tuple[int, tuple[Side, ...]]]] = {"gqa": _of_gqa, "mla": _of_mla}
+
+
+def cache_layout(mixer: Mixer, layers: int, rows: int, capacity: int, dtype: WordDtype) -> CacheLayout:
+    """The cache of `mixer` in the `layers` layers that it has in a run."""
+    heads, sides = HEADS_AND_SIDES[mixer.kind](mixer)
+    return CacheLayout(layers, rows, capacity, heads, sides, dtype)
+
+
 def empty_cache(layout: CacheLayout) -> np.ndarray:
     """int32[word_rows, 128] of zeros."""
     return np.zeros((layout.word_rows, LANES), np.int32)
 
 
-def cache_words(layout: CacheLayout, k: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Words of the leading chunks of one sequence in one layer, from f32[tokens, kv_heads, head_dim] each.
+def cache_words(layout: CacheLayout, kept: Sequence[np.ndarray]) -> np.ndarray:
+    """Words of the leading chunks of one sequence in one layer, from f32[tokens, heads, width] a side.
 
     int32[chunks of the tokens · chunk_rows, 128]; tokens that the last chunk has beyond these are zeros.
     """
-    tokens = len(k)
-    if tokens > layout.capacity or k.shape != v.shape or k.shape[1:] != (layout.kv_heads, layout.head_dim):
-        raise ValueError(f"k {k.shape} and v {v.shape} do not fit {layout}")
+    tokens = len(kept[0])
+    expected = [(tokens, layout.heads, side.width) for side in layout.sides]
+    if tokens > layout.capacity or [part.shape for part in kept] != expected:
+        found = ", ".join(f"{side.name} {part.shape}" for side, part in zip(layout.sides, kept, strict=True))
+        raise ValueError(f"{found} do not fit {layout}")
     chunks = ceil(tokens / layout.chunk_tokens)
-    sides = np.zeros((chunks * layout.chunk_tokens, layout.kv_heads, 2, layout.side_lanes), np.float32)
-    sides[:tokens, :, 0, : layout.head_dim] = k
-    sides[:tokens, :, 1, : layout.head_dim] = v
-    by_panel = sides.reshape(chunks, layout.chunk_tokens, layout.panels, LANES).transpose(0, 2, 1, 3)
+    lanes = np.zeros((chunks * layout.chunk_tokens, layout.heads, layout.lanes), np.float32)
+    at = 0
+    for side, part in zip(layout.sides, kept, strict=True):
+        lanes[:tokens, :, at : at + side.width] = part
+        at += side.lanes
+    by_panel = lanes.reshape(chunks, layout.chunk_tokens, layout.panels, LANES).transpose(0, 2, 1, 3)
     return join_rows(by_panel, layout.dtype).reshape(-1, LANES)
 
 
-def write_sequence(cache: np.ndarray, layout: CacheLayout, layer: int, row: int, k: np.ndarray, v: np.ndarray) -> None:
-    """Put `cache_words` of k and v at the beginning of sequence `row` in `layer` of the cache, in place."""
-    words = cache_words(layout, k, v)
+def write_sequence(cache: np.ndarray, layout: CacheLayout, layer: int, row: int, kept: Sequence[np.ndarray]) -> None:
+    """Put `cache_words` of `kept` at the beginning of sequence `row` in `layer` of the cache, in place."""
+    words = cache_words(layout, kept)
     first = layout.first_row(layer, row)
     cache[first : first + len(words)] = words
 
 
-def read_sequence(
-    cache: np.ndarray, layout: CacheLayout, layer: int, row: int, tokens: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """k and v, f32[tokens, kv_heads, head_dim] each: the inverse of `write_sequence`, as rounded."""
+def read_sequence(cache: np.ndarray, layout: CacheLayout, layer: int, row: int, tokens: int) -> Kept:
+    """f32[tokens, heads, width] a side: the inverse of `write_sequence`, as rounded."""
     first = layout.first_row(layer, row)
     words = np.asarray(cache[first : first + layout.sequence_rows])
     panels = split_rows(words.reshape(layout.chunks, layout.panels, WORD_ROWS, LANES), layout.dtype)
-    sides = panels.transpose(0, 2, 1, 3).reshape(-1, layout.kv_heads, 2, layout.side_lanes)
-    return sides[:tokens, :, 0, : layout.head_dim], sides[:tokens, :, 1, : layout.head_dim]
+    lanes = panels.transpose(0, 2, 1, 3).reshape(-1, layout.heads, layout.lanes)
+    kept, at = [], 0
+    for side in layout.sides:
+        kept.append(lanes[:tokens, :, at : at + side.width])
+        at += side.lanes
+    return tuple(kept)

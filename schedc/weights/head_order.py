@@ -4,12 +4,14 @@ Rotation turns pairs of dimensions. Files and kernels differ in where the two of
 (i, i + r/2), `adjacent` (2i, 2i + 1). Scores q·k do not change when q and k are reordered alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from schedc.spec.mixers import Mixer
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 from schedc.weights.source import Rows, WeightSource
 
@@ -34,7 +36,7 @@ Q_AND_K = frozenset(f"attn.{side}{kind}" for side in "qk" for kind in ("", "_bia
 
 @dataclass(frozen=True)
 class KernelOrder:
-    """`source` with the heads of q and k in half order where the spec turns adjacent pairs."""
+    """`source` with what turns in half order where the spec turns adjacent pairs."""
 
     source: WeightSource
     orders: dict[str, np.ndarray]
@@ -55,24 +57,53 @@ class KernelOrder:
         return load_reordered(lambda heads: self.source.load(name, heads), rows, self.orders[name])
 
 
+@dataclass(frozen=True)
+class Orders:
+    """What a kernel reorders of one mixer: weights by their suffix, and the sides of its cache (None: as it is)."""
+
+    weights: dict[str, np.ndarray]
+    cache: tuple[np.ndarray | None, ...]
+
+
+def _of_gqa(mixer: Gqa) -> Orders:
+    """Heads of q and k alike, with their biases and norms."""
+    order = halves_from_adjacent(mixer.rotary_dim, mixer.head_dim)
+    return Orders(dict.fromkeys(sorted(Q_AND_K), order), (order, None))
+
+
+def _of_mla(mixer: Mla) -> Orders:
+    """The rotated end of every query, and the shared key behind the latent."""
+    turning = halves_from_adjacent(mixer.rope_dim, mixer.rope_dim)
+
+    def behind(still: int) -> np.ndarray:
+        return np.concatenate([np.arange(still), still + turning])
+
+    queries = dict.fromkeys(("attn.q", "attn.q_b"), behind(mixer.nope_dim))
+    return Orders({**queries, "attn.kv_a": behind(mixer.kv_rank)}, (None, turning))
+
+
+ORDERS: dict[str, Callable[..., Orders]] = {"gqa": _of_gqa, "mla": _of_mla}
+
+
 def for_kernel(source: WeightSource, spec: ModelSpec) -> WeightSource:
     """The weights as kernels want them: every rotation turns halves."""
     orders: dict[str, np.ndarray] = {}
+    names = set(source.names())
     for at in spec.iter_layers():
-        order = _order(at.block.mixer)
-        if order is not None:
-            names = (f"layers.{at.layer}.{suffix}" for suffix in sorted(Q_AND_K))
-            orders |= {name: order for name in names if name in source.names()}
+        if turns_adjacent(at.block.mixer):
+            own = ORDERS[at.block.mixer.kind](at.block.mixer).weights
+            found = {f"layers.{at.layer}.{suffix}": order for suffix, order in own.items()}
+            orders |= {name: order for name, order in found.items() if name in names}
     return KernelOrder(source, orders)
 
 
-def _order(mixer: Mixer) -> np.ndarray | None:
-    if mixer.rope is None or mixer.rope.pairs == "half":
-        return None
-    return halves_from_adjacent(mixer.rotary_dim, mixer.head_dim)
+def turns_adjacent(mixer: Mixer) -> bool:
+    return mixer.rope is not None and mixer.rope.pairs == "adjacent"
 
 
-def kernel_keys(k: np.ndarray, mixer: Mixer) -> np.ndarray:
-    """Keys [..., head_dim] of a model's definition, with their dimensions as `for_kernel` weights give them."""
-    order = _order(mixer)
-    return k if order is None else k[..., order]
+def kernel_cache(kept: Sequence[np.ndarray], mixer: Mixer) -> tuple[np.ndarray, ...]:
+    """What a model's definition keeps of tokens, [..., width] a side, in the order that `for_kernel` weights give."""
+    if not turns_adjacent(mixer):
+        return tuple(kept)
+    orders = ORDERS[mixer.kind](mixer).cache
+    return tuple(part if order is None else part[..., order] for part, order in zip(kept, orders, strict=True))

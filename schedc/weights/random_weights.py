@@ -5,10 +5,12 @@ from hashlib import sha256
 import numpy as np
 
 from schedc.spec.feed_forwards.moe import Moe
-from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.weights.source import Rows, expected_shapes
+
+MIXER_NORMS = {"q_norm": "qk_norm", "k_norm": "qk_norm", "q_a_norm": "q_norm", "kv_a_norm": "kv_norm"}
+"""Weight of a mixer's norm → the mixer's field that describes that norm."""
 
 
 class RandomWeights:
@@ -43,7 +45,7 @@ class RandomWeights:
         """A norm weight around one, not a bias or an offset from one."""
         if name == "final_norm.weight":
             return not self._spec.final_norm.unit_offset
-        if not name.endswith(("norm.weight", "q_norm", "k_norm", "norm_weight", "norm_in_weight", "norm_out_weight")):
+        if not name.endswith(("norm.weight", "_norm", "norm_weight", "norm_in_weight", "norm_out_weight")):
             return False
         block = next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
         norm = _norm_of(block, name)
@@ -52,8 +54,10 @@ class RandomWeights:
 
 def _norm_of(block: Block, name: str) -> Norm | None:
     """The norm whose factor `layers.{i}.…` is."""
-    if name.endswith(("q_norm", "k_norm")):
-        return block.mixer.qk_norm if isinstance(block.mixer, Gqa) else None
+    field = MIXER_NORMS.get(name.split(".")[-1])
+    if field is not None:
+        norm: Norm | None = getattr(block.mixer, field)
+        return norm
     moe = block.feed_forward
     if isinstance(moe, Moe) and ".mlp." in name:
         if ".experts." in name:

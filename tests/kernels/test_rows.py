@@ -41,7 +41,7 @@ def test_a_row_says_the_same_as_when_it_is_run_alone(alone: Trial, rows: int) ->
     assert problems(outcome, SPEC) == []  # Among them: an inactive row has id -1 and its cache is untouched.
     assert not raced
     for row in [row for row in range(rows) if active[row]][-4:]:
-        alone.decoder.fill(0, [(k[row], v[row]) for k, v in state])
+        alone.decoder.fill(0, [tuple(side[row] for side in kept) for kept in state])
         answer = alone.decoder.step(outcome.step.tokens[row : row + 1], outcome.step.positions[row : row + 1])
         assert answer["ids"][0] == outcome.ids[row]
         np.testing.assert_allclose(answer["logits"][0], outcome.logits[row], atol=1e-5)

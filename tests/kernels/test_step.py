@@ -79,7 +79,7 @@ def test_without_logits_the_ids_are_the_same(stepped: Trial) -> None:
     settings = compat.interpret_params("eager", detect_races=False)
     bare = Decoder(made.module, SPEC, arrays, 2, 50, made.schedule.plan.kv_tokens, settings)
     for row in range(2):
-        bare.fill(row, [(k[row], v[row]) for k, v in stepped.state])
+        bare.fill(row, [tuple(side[row] for side in kept) for kept in stepped.state])
     for positions in ((2, 19), (3, 20)):
         outcome, _ = step(stepped, positions)
         answer = bare.step(outcome.step.tokens, positions)

@@ -9,10 +9,13 @@ from math import erf, sqrt
 import numpy as np
 from ml_dtypes import bfloat16
 from numpy_experts import experts
+from numpy_latent import latent_attention
 
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.feed_forwards.moe import Moe
+from schedc.spec.mixers import Mixer
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.spec.rope import inverse_frequencies
@@ -84,7 +87,9 @@ class NumpyDecoder:
             x = x + scale * y
         return x
 
-    def attention(self, mixer: Gqa, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
+    def attention(self, mixer: Mixer, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
+        if isinstance(mixer, Mla):
+            return latent_attention(self, mixer, prefix, x, kept)
         kept_heads = kept.setdefault(prefix, [(NONE, NONE)] * mixer.kv_heads)
         tokens, past = len(x), len(kept_heads[0][0])
         at = np.arange(past, past + tokens)

@@ -44,6 +44,17 @@ def two_runs() -> ModelSpec:
     return small_spec(layers=[{"repeat": 1, "pattern": [local]}, {"repeat": 2, "pattern": [local, first]}])
 
 
+def latent_spec(mixer: dict[str, Any] | None = None, **model: Any) -> ModelSpec:
+    """Three equal layers of latent attention: 3 heads of 12 + 4 dimensions, values of 8, latents of 20."""
+    plain = small_spec(**model).model_dump(mode="json", exclude_none=True)
+    block = plain["layers"][0]["pattern"][0]
+    block["mixer"] = {
+        "kind": "mla", "heads": 3, "q_rank": 16, "kv_rank": 20, "nope_dim": 12, "rope_dim": 4, "value_dim": 8,
+        "q_norm": RMS, "kv_norm": RMS, "rope": {"theta": 100.0, "pairs": "adjacent"},
+    } | (mixer or {})  # fmt: skip
+    return ModelSpec.model_validate(plain)
+
+
 YARN = {"kind": "yarn", "factor": 4.0, "original_max_position": 16}
 LLAMA3 = {
     "kind": "llama3",
@@ -86,4 +97,13 @@ FEATURES: dict[str, ModelSpec] = {
     "gelu": small_spec(feed_forward={"activation": "gelu"}),
     "relu": small_spec(feed_forward={"activation": "relu"}),
     "relu2": small_spec(feed_forward={"gated": False, "activation": "relu2"}),
+}
+
+LATENT: dict[str, ModelSpec] = {
+    "latent attention": latent_spec(),
+    "latent, queries at once": latent_spec({"q_rank": None, "q_norm": None}),
+    "latent, no rope": latent_spec({"rope": None}),
+    "latent, halves": latent_spec({"rope": {"theta": 100.0, "scaling": YARN}, "scale": 0.5}),
+    "latent, output gate": latent_spec({"output_gate": True}),
+    "latent, odd sizes": latent_spec({"heads": 5, "nope_dim": 7, "value_dim": 11, "rope_dim": 6, "kv_rank": 37}),
 }

@@ -1,18 +1,18 @@
 import numpy as np
 import pytest
 from numpy_decoder import KERNEL, NumpyDecoder
-from small_specs import FEATURES, small_spec
+from small_specs import FEATURES, LATENT, small_spec
 
 from schedc.reference.reference import Reference, join_rows
 from schedc.spec.model import ModelSpec
-from schedc.weights.head_order import for_kernel, kernel_keys
+from schedc.weights.head_order import for_kernel, kernel_cache
 from schedc.weights.random_weights import RandomWeights
 
 TOKENS = [3, 17, 42, 8, 8, 31, 0, 49, 12]
 
 
 @pytest.mark.usefixtures("quick_compiles")
-@pytest.mark.parametrize("spec", FEATURES.values(), ids=FEATURES)
+@pytest.mark.parametrize("spec", (FEATURES | LATENT).values(), ids=FEATURES | LATENT)
 def test_prefill_agrees_with_the_numpy_decoder(spec: ModelSpec) -> None:
     source = RandomWeights(spec, seed=1)
     logits, _ = Reference(spec, source).prefill(TOKENS)
@@ -20,9 +20,9 @@ def test_prefill_agrees_with_the_numpy_decoder(spec: ModelSpec) -> None:
 
 
 @pytest.mark.usefixtures("quick_compiles")
-@pytest.mark.parametrize("name", ["two runs", "window", "partial adjacent"])
+@pytest.mark.parametrize("name", ["two runs", "window", "partial adjacent", "latent attention"])
 def test_decode_goes_on_where_prefill_ends(name: str) -> None:
-    spec = FEATURES[name]
+    spec = (FEATURES | LATENT)[name]
     reference = Reference(spec, RandomWeights(spec, seed=1))
     expected, _ = reference.prefill(TOKENS)
     _, cache = reference.prefill(TOKENS[:5])
@@ -62,9 +62,9 @@ def test_a_position_beyond_the_cache_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("quick_compiles")
-@pytest.mark.parametrize("name", ["adjacent pairs", "partial adjacent"])
+@pytest.mark.parametrize("name", ["adjacent pairs", "partial adjacent", "latent attention", "latent, queries at once"])
 def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
-    spec = FEATURES[name]
+    spec = (FEATURES | LATENT)[name]
     source = RandomWeights(spec, seed=3)
     halves = ModelSpec.model_validate_json(spec.model_dump_json().replace('"adjacent"', '"half"'))
 
@@ -73,8 +73,8 @@ def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
 
     np.testing.assert_allclose(in_halves, logits, atol=3e-5)
     mixer = spec.layers[0].pattern[0].mixer
-    keys = kernel_keys(cache.layer(spec, 1)[0], mixer)
-    np.testing.assert_allclose(halves_cache.layer(spec, 1)[0], keys, atol=3e-5)
+    for side, expected in zip(halves_cache.layer(spec, 1), kernel_cache(cache.layer(spec, 1), mixer), strict=True):
+        np.testing.assert_allclose(side, expected, atol=3e-5)
 
 
 def test_smollm2_says_what_other_implementations_say(smollm2_reference, smollm2_prompts) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import jax
 
-from schedc.reference.mixers import gqa
+from schedc.reference.mixers import gqa, mla
 
 State = tuple[jax.Array, ...]
 
-EMPTY_STATE: dict[str, Callable[..., State]] = {"gqa": gqa.empty_state}
-APPLY: dict[str, Callable[..., tuple[jax.Array, State]]] = {"gqa": gqa.apply}
+EMPTY_STATE: dict[str, Callable[..., State]] = {"gqa": gqa.empty_state, "mla": mla.empty_state}
+APPLY: dict[str, Callable[..., tuple[jax.Array, State]]] = {"gqa": gqa.apply, "mla": mla.apply}

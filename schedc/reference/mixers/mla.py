@@ -1,0 +1,65 @@
+"""Multi-head latent attention by its definition: keys and values of every head are made from the cached latents."""
+
+import jax
+import jax.numpy as jnp
+
+from schedc.reference.norm import apply_norm
+from schedc.reference.rope import rotate
+from schedc.reference.weights import Dot, Weights
+from schedc.spec.mixers.mla import Mla
+
+State = tuple[jax.Array, jax.Array]
+"""Latents [rows, capacity, 1, kv_rank], normalised, and shared keys [rows, capacity, 1, rope_dim], rotated; the token
+at position p stands at index p."""
+
+
+def empty_state(mixer: Mla, rows: int, capacity: int, dtype: jnp.dtype) -> State:
+    return (
+        jnp.zeros((rows, capacity, 1, mixer.kv_rank), dtype),
+        jnp.zeros((rows, capacity, 1, mixer.rope_dim), dtype),
+    )
+
+
+def apply(
+    mixer: Mla, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, state: State
+) -> tuple[jax.Array, State]:
+    """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with their latents.
+
+    Every position below those given must be in `state` already, or among those given.
+    """
+    rows, tokens, _ = x.shape
+    capacity = state[0].shape[1]
+
+    def turned(y: jax.Array) -> jax.Array:
+        return y if mixer.rope is None else rotate(mixer.rope, mixer.rotary_dim, capacity, y, positions)
+
+    def normed(name: str, norm, y: jax.Array) -> jax.Array:
+        return y if norm is None else apply_norm(norm, weights, f"attn.{name}", f"attn.{name}_bias", y)
+
+    if mixer.q_rank is None:
+        q = dot(x, weights["attn.q"])
+    else:
+        q = dot(normed("q_a_norm", mixer.q_norm, dot(x, weights["attn.q_a"])), weights["attn.q_b"])
+    q = q.reshape(rows, tokens, mixer.heads, mixer.head_dim)
+    q = jnp.concatenate([q[..., : mixer.nope_dim], turned(q[..., mixer.nope_dim :])], axis=-1)
+
+    compressed = dot(x, weights["attn.kv_a"])
+    latent = normed("kv_a_norm", mixer.kv_norm, compressed[..., : mixer.kv_rank])[:, :, None]
+    shared = turned(compressed[:, :, None, mixer.kv_rank :])
+    at = jnp.arange(rows)[:, None], positions
+    new = [old.at[at].set(part.astype(old.dtype)) for old, part in zip(state, (latent, shared), strict=True)]
+    latents, keys = (part[:, :, 0].astype(jnp.float32) for part in new)
+
+    expanded = dot(latents, weights["attn.kv_b"]).reshape(rows, capacity, mixer.heads, -1)
+    shared_keys = jnp.broadcast_to(keys[:, :, None], (rows, capacity, mixer.heads, mixer.rope_dim))
+    k = jnp.concatenate([expanded[..., : mixer.nope_dim], shared_keys], axis=-1)
+    v = expanded[..., mixer.nope_dim :]
+
+    highest = jax.lax.Precision.HIGHEST
+    scores = jnp.einsum("rthd,rchd->rhtc", q, k, precision=highest) * mixer.score_scale
+    in_sight = positions[:, :, None] >= jnp.arange(capacity)
+    probabilities = jax.nn.softmax(jnp.where(in_sight[:, None], scores, -jnp.inf), axis=-1)
+    mixed = jnp.einsum("rhtc,rchd->rthd", probabilities, v, precision=highest).reshape(rows, tokens, -1)
+    if mixer.output_gate:
+        mixed = mixed * jax.nn.sigmoid(dot(x, weights["attn.gate"]))
+    return dot(mixed, weights["attn.o"]), (new[0], new[1])
