@@ -3,7 +3,7 @@
 Part j of an all-reduce starts at member j + 1 and is added to by each until it comes to member j, who sends the sum on.
 Every step's block has rows of its own, so that a neighbour may be any number of steps ahead. An occurrence ends on a
 member only when something of every member has come, which that sent after the one before: so two slots are enough, and
-one for an all-reduce, where the first half ends so too, and says that all have read what came in the second half before.
+one for an all-reduce, where the first half ends so too and says that all have read what came in the second half last.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def program(case: Case, parities: tuple[int, int] = (0, 1), capacity: int = 1 <<
     """`parities`: those of the first run's two occurrences, which are right as 0, 1."""
     exchanged, collective = case.exchanged, case.collective
     rows, back = exchanged.rows, exchanged.target_rows
-    state, other, total = Region("state", rows), Region("other", rows), Region("total", back)
+    state, other, total = Region("state", rows), Region("other", rows), Region("back", back)
 
     def occurrence(parity: Expr) -> tuple[Op, ...]:
         work = compute("move", {"x": state}, {"out": other})
@@ -98,7 +98,7 @@ def program(case: Case, parities: tuple[int, int] = (0, 1), capacity: int = 1 <<
     second = occurrence(occurrence_parity(2 * RUNS[0], 1, 0, Counter("n")))
     declared = collective.declarations()
     buffers = (
-        *(Buffer(name, WORK, size) for name, size in (("state", rows), ("other", rows), ("total", back))),
+        *(Buffer(name, WORK, size) for name, size in (("state", rows), ("other", rows), ("back", back))),
         *declared.buffers,
     )
     made = Program(
@@ -130,7 +130,7 @@ def use(case: Case, total: Region) -> Op:
     rows, group = case.exchanged.rows, case.group
     state, came = Region("state", rows), total
     if case.kind == "all_gather":
-        came = Region("total", rows, mul(mod(add(group.index(), 1), group.size), rows))
+        came = Region("back", rows, mul(mod(add(group.index(), 1), group.size), rows))
     if case.kind == "reduce_scatter":
         state = Region("state", total.rows, mul(group.index(), total.rows))
     size = {"rows": came.rows, "columns": 128, "multiplier": SHARE}
