@@ -102,7 +102,9 @@ def verify_model(request: Request, progress: Progress | None = None, seconds: fl
     Raises what scheduling the model raises; what is wrong with the kernel is in the report. Takes a minute or two.
     """
     own = request.spec.quantization.weights
-    formats = ["f32"] if own == request.spec.kv.dtype == "f32" else ["f32", own]
+    formats = (
+        ["f32"] if own == request.spec.kv.dtype == request.spec.quantization.operand_dtype == "f32" else ["f32", own]
+    )
     shrunk = {name: shrink(request, "f32" if name == "f32" else None) for name in formats}
     programs = {name: addressed(small, request.target) for name, small in shrunk.items()}
     deadline = time.monotonic() + seconds

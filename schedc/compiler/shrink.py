@@ -21,7 +21,9 @@ from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule
 from schedc.schedule.plan import Plan, Ring
+from schedc.schedule.products import with_products
 from schedc.spec.model import ModelSpec
+from schedc.spec.storage import FAMILIES, Quantization
 
 TRIPS = 3
 """Enough for a first, a steady and a last one."""
@@ -112,7 +114,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
         "context": shape.context,
     }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    made = Schedule(graph, plan, assembly.program(), assembly.layouts())
+    made = Schedule(graph, plan, with_products(assembly.program()), assembly.layouts())
     return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))
 
 
@@ -122,7 +124,7 @@ def _with_logits(request: Request, full: Schedule) -> Program:
         return full.program
     lowering = StepLowering(request.spec, replace(request.shape, logits=True))
     graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens))
-    return Assembly(graph, full.plan, full.program.name, full.program.attributes).program()
+    return with_products(Assembly(graph, full.plan, full.program.name, full.program.attributes).program())
 
 
 def _capped(cut: Cut, most: int) -> Cut:
@@ -170,7 +172,8 @@ def _small_spec(
             if window is not None:
                 block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
     if number_format is not None:
-        data["quantization"]["weights"] = data["kv"]["dtype"] = number_format
+        data["kv"]["dtype"] = number_format
+        data["quantization"] = _in_dtype(spec.quantization, number_format)
     return ModelSpec.model_validate(data)
 
 
@@ -191,6 +194,13 @@ def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str
 
 def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
     return {"width": _width(feed_forward["width"], [cuts[0]], 2 if feed_forward["gated"] else 1)}
+
+
+def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
+    """The same, computed in `dtype`; what is not quantised is stored in it."""
+    stored: dict[str, Any] = {family: quantization.format(family) for family in FAMILIES}
+    stored |= {"weights": quantization.weights, "embedding": dtype}
+    return {key: dtype if name in ("bf16", "f32") else name for key, name in stored.items()} | {"arithmetic": dtype}
 
 
 SMALLER = {"gqa": _small_gqa, "dense": _small_dense}

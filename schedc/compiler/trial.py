@@ -82,7 +82,7 @@ class Trial:
         arrays = pack_arrays(layouts, for_kernel(source, spec))
         self.decoder = Decoder(kernel, spec, arrays, shape.rows, shape.context, kv_tokens, interpret)
         self._exact = Reference(spec, source)
-        rounds = spec.quantization.weights == "bf16"
+        rounds = spec.quantization.operand_dtype == "bf16"
         self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()

@@ -34,7 +34,7 @@ class BlockLowering:
     ) -> None:
         self.exchange = exchange
         self.block, self.spec, self.shape, self.place = block, spec, shape, place
-        self.dtype = spec.quantization.weights
+        self.dtype = spec.quantization.operand_dtype
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
         self.inputs = {half: Region(place.named(f"{half}_in"), words) for half in ("mixer", "feed_forward")}
         self.mixer: Part = MIXERS[block.mixer.kind](block.mixer, spec, shape, place, self.inputs["mixer"], rope)
@@ -170,5 +170,5 @@ def normalise(norm: Norm, x: Region, out: Region, site: Site, name: str, spec: M
         columns=spec.hidden,
         eps=norm.eps,
         kind=norm.kind,
-        dtype=spec.quantization.weights,
+        dtype=spec.quantization.operand_dtype,
     )

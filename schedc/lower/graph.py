@@ -15,7 +15,9 @@ from typing import Protocol
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
 from schedc.placement.rules import PlacementRules
-from schedc.weights.layout import Columns, Inputs, Layout, PanelMatrix, VectorItem, Vectors, WordDtype
+from schedc.spec.storage import Dtype
+from schedc.weights.formats import FORMATS, cut_at
+from schedc.weights.layout import Columns, Inputs, Layout, PanelMatrix, VectorItem, Vectors
 
 LANES = 128
 PER_WORD = {"bf16": 2, "f32": 1}
@@ -67,11 +69,13 @@ class Stream(Protocol):
 class Matrix:
     """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model).
 
-    `inputs` says which rows it has of the weights, where it does not have all.
+    `format` is what it is stored in, `dtype` what its dots are computed in: that of their left side. `inputs` says
+    which rows it has of the weights, where it does not have all.
     """
 
     name: str
-    dtype: WordDtype
+    format: str
+    dtype: Dtype
     depth: int
     columns: tuple[Columns, ...]
     layers: tuple[int, ...] = ()
@@ -84,7 +88,12 @@ class Matrix:
 
     @property
     def unit_rows(self) -> int:
-        return round_up(self.depth, 8 * PER_WORD[self.dtype]) // PER_WORD[self.dtype]
+        return FORMATS[self.stored].panel_rows(self.depth)
+
+    @property
+    def stored(self) -> str:
+        """The format, its groups cut where the device's inputs are."""
+        return cut_at(self.format, (place for block in self.inputs for place in (block.start, block.step, block.width)))
 
     @property
     def trips(self) -> int:
@@ -92,7 +101,8 @@ class Matrix:
 
     def layout(self, tile_units: int) -> PanelMatrix:
         tiles = ceil_div(self.units, tile_units)
-        return PanelMatrix(self.name, self.dtype, self.layers, self.depth, tiles, tile_units, self.columns, self.inputs)
+        tiling = tiles, tile_units
+        return PanelMatrix(self.name, self.stored, self.layers, self.depth, *tiling, self.columns, self.inputs)
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ class HeadLowering:
 
     def __init__(self, spec: ModelSpec, shape: StepShape) -> None:
         self.spec, self.shape = spec, shape
-        self.dtype = spec.quantization.weights
+        self.dtype = spec.quantization.operand_dtype
         self.split = evenly(spec.vocab, shape.devices if shape.placement.head == "vocab" else 1, LANES)
         weight = "embed" if spec.embedding.tied else "head"
         columns = Columns(weight, 0, self.split.each, **self.split.shard())
-        self.matrix = Matrix("w_head", self.dtype, spec.hidden, (columns,))
+        self.matrix = Matrix("w_head", spec.quantization.format("head"), self.dtype, spec.hidden, (columns,))
         self.vectors = VectorBlock("final_vectors", norm_items(spec.final_norm, "final_norm", spec))
         self.exchange = Exchange("best", shape.devices, 2 * shape.padded_rows) if self.split.is_split else None
 
@@ -87,6 +87,7 @@ class HeadLowering:
                 depth=spec.hidden,
                 panels=panels,
                 dtype=self.dtype,
+                format=self.matrix.stored,
                 multiplier=spec.head.multiplier,
                 soft_cap=spec.head.soft_cap or 0.0,
             )

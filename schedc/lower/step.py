@@ -34,7 +34,7 @@ class StepLowering:
     def __init__(self, spec: ModelSpec, shape: StepShape) -> None:
         refuse_what_is_not_lowered(spec, shape)
         self.spec, self.shape = spec, shape
-        self.dtype = spec.quantization.weights
+        self.dtype = spec.quantization.operand_dtype
         self.rope_tables = rope_tables(spec, shape)
         self.exchange = Exchange("sum", shape.devices, residual_rows(spec, shape), slots=2)
         self.blocks: list[list[BlockLowering]] = []
@@ -50,7 +50,7 @@ class StepLowering:
             self.blocks.append(row)
             first += run.repeat * period
         self.head = HeadLowering(spec, shape)
-        self.embedding = RowTable("embedding", self.dtype, spec.vocab, spec.hidden)
+        self.embedding = RowTable("embedding", spec.quantization.embedding_dtype, spec.vocab, spec.hidden)
 
     def streams(self) -> tuple[Stream, ...]:
         layers = [stream for run in self.blocks for block in run for stream in block.streams()]
@@ -155,7 +155,7 @@ class StepLowering:
                     writes={"out": Region("x", residual_rows(self.spec, self.shape))},
                     rows=padded,
                     panels=self.embedding.panels,
-                    dtype=self.dtype,
+                    dtype=self.embedding.dtype,
                     multiplier=self.spec.embedding.multiplier,
                 ),
             )

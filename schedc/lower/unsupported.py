@@ -17,11 +17,9 @@ def unsupported(spec: ModelSpec) -> Iterator[str]:
         yield "embedding.norm: a norm of the embedding is not supported by the kernel yet"
     if spec.residual.kind != "plain":
         yield f"residual.kind: a {spec.residual.kind} residual is not supported by the kernel yet"
-    quantised = [name for name in spec.quantization.formats if name not in ("bf16", "f32")]
-    if quantised:
-        yield f"quantization: {', '.join(quantised)} weights are not supported by the kernel yet"
-    if len(spec.quantization.formats) > 1 or spec.quantization.operand_dtype != spec.quantization.weights:
-        yield "quantization: families of different formats are not supported by the kernel yet"
+    if spec.embedding.tied and spec.quantization.format("head") != spec.quantization.embedding_dtype:
+        head, table = spec.quantization.format("head"), spec.quantization.embedding_dtype
+        yield f"quantization.head: {head}, but the head is the embedding (tied), which is {table}"
     if spec.kv.layout != "contiguous":
         yield f"kv.layout: a {spec.kv.layout} cache is not supported by the kernel yet"
     if spec.kv.dtype == "fp8":

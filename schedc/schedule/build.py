@@ -10,6 +10,7 @@ from schedc.lower.graph import PER_WORD, Grain, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, StreamInfo
+from schedc.schedule.products import with_products
 from schedc.schedule.registry import DEFAULT_POLICY, run_policy
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
@@ -97,7 +98,7 @@ def schedule(
         "kv": spec.kv.dtype,
     }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    return Schedule(graph, plan, assembly.program(), assembly.layouts())
+    return Schedule(graph, plan, with_products(assembly.program()), assembly.layouts())
 
 
 def kernel_name(model: str) -> str:

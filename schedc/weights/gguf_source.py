@@ -51,6 +51,12 @@ class GgufWeights:
             return self._load(name, rows)
         return load_reordered(lambda heads: self._load(name, heads), rows, self._orders[name])
 
+    def format(self, name: str) -> str | None:
+        return None
+
+    def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
+        raise KeyError(f"{name}: not quantised")
+
     def _load(self, name: str, rows: Rows) -> np.ndarray:
         from gguf import GGMLQuantizationType
         from gguf.quants import dequantize

@@ -56,6 +56,21 @@ class KernelOrder:
         rows = rows or (0, self.shape(name)[0])
         return load_reordered(lambda heads: self.source.load(name, heads), rows, self.orders[name])
 
+    def format(self, name: str) -> str | None:
+        return self.source.format(name)
+
+    def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
+        """Outputs are reordered with their scales, which are kept by output."""
+        if name not in self.orders:
+            return self.source.numbers(name, rows)
+        sections = self.source.numbers(name, (0, 1))
+        return {
+            section: load_reordered(
+                lambda heads, section=section: self.source.numbers(name, heads)[section], rows, self.orders[name]
+            )
+            for section in sections
+        }
+
 
 @dataclass(frozen=True)
 class Orders:

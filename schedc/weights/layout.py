@@ -13,6 +13,7 @@ from math import ceil
 from typing import Any, ClassVar
 
 from schedc.spec.rope import Rope
+from schedc.weights.formats import FORMATS
 from schedc.weights.words import LANES, WORD_ROWS, WordDtype, lanes_up, per_word
 
 
@@ -71,16 +72,17 @@ class Members:
 class PanelMatrix:
     """A matrix [k, N] a layer: the column blocks side by side, zeros up to tiles · tile_panels · 128 columns.
 
-    Order of the words: [layer][tile][panel][k / per_word][128 lanes]; a panel is 128 columns, and k is padded
-    with zero rows to a multiple of 8 word rows. No layers: one matrix, of weights outside the layers.
+    Order of the words: [layer][tile][panel][word row][128 lanes]; a panel is 128 columns, its word rows are the
+    sections of the `format` (formats/). No layers: one matrix, of weights outside the layers.
     With `members` there is one for each of them: [layer][member][tile]….
-    `inputs` rearranges the k rows (empty: the weights' own order), for inputs that come padded by head.
+    `inputs` rearranges the k rows (empty: the weights' own order), for inputs that come padded by head; they begin
+    and end at whole groups of the format.
     """
 
     form: ClassVar[str] = "panel_matrix"
 
     name: str
-    dtype: WordDtype
+    format: str
     layers: tuple[int, ...]
     k: int
     tiles: int
@@ -96,6 +98,13 @@ class PanelMatrix:
         rows = sum(block.width for block in self.inputs)
         if self.inputs and rows != self.k:
             raise ValueError(f"{self.name}: inputs give {rows} rows, k is {self.k}")
+        group = FORMATS[self.format].group
+        for block in self.inputs:
+            if block.start % group or block.width % group:
+                raise ValueError(
+                    f"{self.name}: {self.format} has groups of {group} inputs, which a block of {block.width} from "
+                    f"{block.start} on divides; take multiples of {group}"
+                )
 
     @property
     def width(self) -> int:
@@ -104,7 +113,7 @@ class PanelMatrix:
     @property
     def panel_rows(self) -> int:
         """Word rows of one panel."""
-        return ceil(self.k / (WORD_ROWS * per_word(self.dtype))) * WORD_ROWS
+        return FORMATS[self.format].panel_rows(self.k)
 
     @property
     def tile_rows(self) -> int:

@@ -7,14 +7,18 @@ import numpy as np
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
-from schedc.weights.source import Rows, expected_shapes
+from schedc.weights.formats import FORMATS
+from schedc.weights.source import Rows, expected_shapes, family_of
 
 MIXER_NORMS = {"q_norm": "qk_norm", "k_norm": "qk_norm", "q_a_norm": "q_norm", "kv_a_norm": "kv_norm"}
 """Weight of a mixer's norm → the mixer's field that describes that norm."""
 
 
 class RandomWeights:
-    """Normal numbers, each weight from its own seed and name; scaled so that activations stay of order one."""
+    """Normal numbers, each weight from its own seed and name; scaled so that activations stay of order one.
+
+    A projection that the spec has in a quantised format is that format's nearest, so its codes and scales are exact.
+    """
 
     def __init__(self, spec: ModelSpec, seed: int) -> None:
         self._shapes = expected_shapes(spec)
@@ -30,6 +34,24 @@ class RandomWeights:
         return self._shapes[name]
 
     def load(self, name: str, rows: Rows | None = None) -> np.ndarray:
+        format = self.format(name)
+        if format is not None:
+            return FORMATS[format].decode(self.numbers(name, rows or (0, self.shape(name)[0])))
+        values = self._values(name)
+        return values if rows is None else values[rows[0] : rows[1]]
+
+    def format(self, name: str) -> str | None:
+        family = family_of(name)
+        format = None if family is None else self._spec.quantization.format(family)
+        return None if format is None or FORMATS[format].exact else format
+
+    def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
+        format = self.format(name)
+        assert format is not None, name
+        numbers = FORMATS[format].nearest(self._values(name))
+        return {section: found[rows[0] : rows[1]] for section, found in numbers.items()}
+
+    def _values(self, name: str) -> np.ndarray:
         shape = self._shapes[name]
         digest = sha256(f"{self._seed} {name}".encode()).digest()
         values = np.random.default_rng(int.from_bytes(digest[:8], "little")).standard_normal(shape, np.float32)
@@ -39,7 +61,7 @@ class RandomWeights:
             values *= np.float32(0.1)
             if self._is_norm_factor(name):
                 values += np.float32(1.0)
-        return values if rows is None else values[rows[0] : rows[1]]
+        return values
 
     def _is_norm_factor(self, name: str) -> bool:
         """A norm weight around one, not a bias or an offset from one."""

@@ -53,6 +53,12 @@ class SafetensorsWeights:
         tensor = self._tensors[name]
         return np.array(tensor if rows is None else tensor[rows[0] : rows[1]], np.float32)
 
+    def format(self, name: str) -> str | None:
+        return None
+
+    def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
+        raise KeyError(f"{name}: not quantised")
+
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():

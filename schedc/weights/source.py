@@ -17,6 +17,8 @@ import numpy as np
 
 from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
+from schedc.spec.storage import Family
+from schedc.weights.formats import FORMATS
 
 Rows = tuple[int, int]
 """First row and the row after the last."""
@@ -36,6 +38,53 @@ class WeightSource(Protocol):
     def load(self, name: str, rows: Rows | None = None) -> np.ndarray:
         """f32, dequantised; of the rows rows[0] up to rows[1], if given. Reads no more of the file than that."""
         ...
+
+    def format(self, name: str) -> str | None:
+        """The format a projection is quantised in; None for floating-point numbers."""
+        ...
+
+    def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
+        """Codes and scales of a quantised projection as they are stored: the sections of its format."""
+        ...
+
+
+def stored_numbers(source: WeightSource, name: str, wanted: str, rows: Rows) -> dict[str, np.ndarray]:
+    """Rows of a projection in the format a kernel wants: as stored, or floating-point ones as bf16 or f32.
+
+    Raises UserError for a weight that is stored in another format: nothing is rounded to a quantised format here.
+    """
+    kind = FORMATS[wanted]
+    if kind.exact:
+        return kind.nearest(source.load(name, rows))
+    found = source.format(name)
+    if found is None:
+        raise UserError(
+            f"{name}: the weights are floating-point numbers, the kernel wants {wanted}; pack them with "
+            f"--round nearest, or compile for the format they have"
+        )
+    numbers = source.numbers(name, rows)
+    if found == wanted:
+        return numbers
+    if found in kind.finer_than:
+        return kind.cut(numbers)
+    raise UserError(f"{name}: stored as {found}, the kernel wants {wanted}; compile for {found}")
+
+
+def family_of(name: str) -> Family | None:
+    """The family that a weight is a projection of; None for what is no projection."""
+    part = name.split(".", 2)[2] if name.startswith("layers.") else name
+    own = part.rpartition(".")[2]
+    if name == "head":
+        return "head"
+    if own.endswith(("_bias", "_norm", "bias", "weight", "sinks")) or own == "embed":
+        return None
+    if part.startswith("attn."):
+        return "attention"
+    if part == "mlp.router":
+        return "router"
+    if part.startswith("mlp.experts."):
+        return "experts"
+    return "shared" if part.startswith("mlp.shared") else "dense"
 
 
 def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:

@@ -21,11 +21,12 @@ ALLOWED: dict[str, set[str]] = {
     "schedc/reference": {"schedc.spec", "schedc.weights", "schedc.reference"},
     "schedc/placement": {"schedc.spec", "schedc.target", "schedc.placement"},
     "schedc/lower": {
-        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout", "schedc.lower",
+        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout",
+        "schedc.weights.formats", "schedc.lower",
     },
     "schedc/schedule": {
-        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout", "schedc.lower",
-        "schedc.schedule",
+        "schedc.spec", "schedc.target", "schedc.placement", "schedc.ir", "schedc.weights.layout",
+        "schedc.weights.formats", "schedc.lower", "schedc.schedule",
     },
     "schedc/cost": {"schedc.spec", "schedc.target", "schedc.ir", "schedc.lower", "schedc.schedule", "schedc.cost"},
     "backends": {"schedc.ir", "schedc.target", "schedc.backends"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
+from schedc.backends.pallas.emit.included import OPERATION_ATTRIBUTES
 from schedc.backends.pallas.errors import EmitError
 from schedc.ir.expr import Binary, Compare, Const, Element, Expr, Rank, leaves
 from schedc.ir.program import (
@@ -148,7 +149,7 @@ class BodyEmitter:
         for name, values in lists.items():
             yield f"{name}=[{', '.join(values)}]"
         for name, attribute in op.attributes:
-            yield f"{name}={attribute!r}"
+            yield f"{name}={attribute}" if name in OPERATION_ATTRIBUTES else f"{name}={attribute!r}"
 
     def _expression(self, expr: Expr, known: frozenset[str]) -> str:
         for leaf in leaves(expr):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from schedc.backends.pallas.errors import EmitError
+from schedc.ir.program import Compute
 
 _FOLDER = "schedc.backends.pallas.operations"
+
+OPERATION_ATTRIBUTES = ("product",)
+"""Attributes whose text is the name of another operation, which the operation calls."""
+
+
+def named_operations(op: Compute) -> set[str]:
+    """The computation's own operation, and those its attributes name."""
+    return {op.kind} | {str(value) for name, value in op.attributes if name in OPERATION_ATTRIBUTES}
 
 
 @dataclass(frozen=True)
@@ -29,23 +39,32 @@ class Definition:
 def definitions() -> dict[str, Definition]:
     """Every top-level definition of `operations/`, by name. `words.py`, which all others use, comes first."""
     found: dict[str, Definition] = {}
-    folder = resources.files(_FOLDER)
-    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        if not entry.name.endswith(".py") or entry.name == "__init__.py":
-            continue
-        text = entry.read_text()
+    for path, text in _modules():
         for node in ast.parse(text).body:
             name = _defined(node)
             if name is None:
                 continue
             if name in found:
-                raise EmitError(f"{entry.name} defines {name} again")
+                raise EmitError(f"{path} defines {name} again")
             source = ast.get_source_segment(text, node) or ""
-            order = ("" if entry.name == "words.py" else entry.name, node.lineno)
+            order = ("" if path == "words.py" else path, node.lineno)
             uses = frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name))
             parameters, required = _parameters(node)
             found[name] = Definition(name, order, source, uses - {name}, parameters, required)
     return found
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Path within `operations/` and text of every module, in order of the paths."""
+    found = {}
+    folders = [("", resources.files(_FOLDER))]
+    for prefix, folder in folders:
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                folders.append((f"{prefix}{entry.name}/", entry))
+            elif entry.name.endswith(".py") and entry.name != "__init__.py":
+                found[f"{prefix}{entry.name}"] = entry.read_text()
+    yield from sorted(found.items())
 
 
 def _parameters(node: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from schedc.backends.pallas.emit.body import BodyEmitter
 from schedc.backends.pallas.emit.call import call_lines, signature_lines
-from schedc.backends.pallas.emit.included import included
+from schedc.backends.pallas.emit.included import included, named_operations
 from schedc.backends.pallas.emit.interface import interface_lines
 from schedc.backends.pallas.emit.refused import refuse
 from schedc.ir.program import ROW_BYTES, Await, Barrier, Compute, Op, Program, RemoteStart, Signal, Start, Wait, walk
@@ -38,7 +38,7 @@ def emit(program: Program) -> Kernel:
 
     Also for one that touches other devices before a barrier that every device runs once.
     """
-    computed = {op.kind for op in walk(program.body) if isinstance(op, Compute)}
+    computed = {name for op in walk(program.body) if isinstance(op, Compute) for name in named_operations(op)}
     used = computed | _transfer_kinds(program)
     definitions = included(used)
     refuse(program, {definition.name: definition for definition in definitions})

@@ -5,20 +5,21 @@ import jax.numpy as jnp
 from schedc.backends.pallas.operations.norm import with_bias
 from schedc.backends.pallas.operations.words import (
     LANES,
-    dot,
     load_operand,
     load_panels,
-    load_weight,
     split,
     store_operand,
     store_panels,
 )
 
 
-def matmul(x, w, out, *, rows, depth, panels, dtype):
-    """out f32[rows, panels * 128] = x[rows, depth] · w[depth, panels * 128], one tile of columns."""
-    product = dot(load_operand(x, rows, depth, dtype), load_weight(w, depth, panels, dtype), dtype)
-    store_panels(out, rows, split(product, rows, panels))
+def matmul(x, w, out, *, rows, depth, panels, dtype, product):
+    """out f32[rows, panels * 128] = x[rows, depth] · w[depth, panels * 128], one tile of columns.
+
+    `product` multiplies by the words of the format that w is stored in.
+    """
+    result = product(load_operand(x, rows, depth, dtype), w, rows, depth, panels, dtype)
+    store_panels(out, rows, split(result, rows, panels))
 
 
 def activate(value, activation):

@@ -5,11 +5,9 @@ from jax import lax
 
 from schedc.backends.pallas.operations.words import (
     LANES,
-    dot,
     lane_index,
     load_operand,
     load_panels,
-    load_weight,
     split,
     store_panels,
 )
@@ -21,14 +19,14 @@ def head_start(best, *, rows):
     store_panels(best, rows, [smallest, jnp.zeros((rows, LANES), jnp.float32)])
 
 
-def head(x, w, best, logits=None, *, tile, first, count, rows, depth, panels, dtype, multiplier, soft_cap):
+def head(x, w, best, logits=None, *, tile, first, count, rows, depth, panels, dtype, multiplier, soft_cap, product):
     """Fold tile number `tile` into the running maximum. Ids are exact in f32.
 
     Column i of all tiles is the id `first` + i, and those from `count` on are none.
     """
-    product = dot(load_operand(x, rows, depth, dtype), load_weight(w, depth, panels, dtype), dtype)
+    result = product(load_operand(x, rows, depth, dtype), w, rows, depth, panels, dtype)
     value, index = load_panels(best, rows, 2)
-    scores = [panel * multiplier for panel in split(product, rows, panels)]
+    scores = [panel * multiplier for panel in split(result, rows, panels)]
     if soft_cap > 0.0:
         scores = [soft_cap * jnp.tanh(panel * (1.0 / soft_cap)) for panel in scores]
     if logits is not None:

@@ -55,14 +55,6 @@ def store_operand(ref, rows, values, dtype):
     ref[pl.ds(0, 8 * len(values)), :] = pltpu.bitcast(whole.astype(jnp.bfloat16), jnp.int32)
 
 
-def load_weight(ref, depth, panels, dtype):
-    """The right side of a dot: dtype[depth, panels * 128], each panel padded to whole groups of 8 word rows."""
-    per_word = 1 if dtype == "f32" else 2
-    padded = -(-depth // (8 * per_word)) * 8 * per_word
-    stacked = pltpu.bitcast(ref[...], DTYPES[dtype])
-    return join([stacked[panel * padded : panel * padded + depth] for panel in range(panels)])
-
-
 def dot(left, right, dtype):
     """f32[m, n]: exact products; f32 factors are not rounded to bf16."""
     precision = lax.Precision.HIGHEST if dtype == "f32" else lax.Precision.DEFAULT

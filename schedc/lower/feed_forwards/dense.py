@@ -19,7 +19,8 @@ class DenseLowering:
         self.width, self.partial = split.each, split.is_split
         self.split = split
         self.dense, self.spec, self.shape, self.place, self.source = dense, spec, shape, place, source
-        self.dtype = spec.quantization.weights
+        self.dtype = spec.quantization.operand_dtype
+        stored = spec.quantization.format("dense")
         self.hidden = place.named("mlp_hidden")
         self.activated = place.named("mlp_activated")
         self.output = place.named("mlp_out")
@@ -27,6 +28,7 @@ class DenseLowering:
         halves = ("mlp.gate", "mlp.up") if dense.gated else ("mlp.up",)
         self.up = Matrix(
             place.named("w_up"),
+            stored,
             self.dtype,
             spec.hidden,
             tuple(Columns(half, 0, self.width, round_up(self.width, LANES), **split.shard()) for half in halves),
@@ -34,6 +36,7 @@ class DenseLowering:
         )
         self.down = Matrix(
             place.named("w_down"),
+            stored,
             self.dtype,
             self.width,
             (Columns("mlp.down", 0, spec.hidden),),
@@ -121,6 +124,7 @@ def projection(name: str, matrix: Matrix, source: Region, output: str, grain: Gr
                 depth=matrix.depth,
                 panels=panels,
                 dtype=matrix.dtype,
+                format=matrix.stored,
             ),
         )
 

@@ -36,7 +36,7 @@ class GqaLowering:
         gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each})
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
-        self.dtype = spec.quantization.weights
+        self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.cache = CacheStream(attention(gqa), spec.kv.dtype, shape, place)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
@@ -44,6 +44,7 @@ class GqaLowering:
         widths = {part: split.each * gqa.head_dim for part, split in splits.items()}
         self.qkv = Matrix(
             place.named("w_qkv"),
+            stored,
             self.dtype,
             spec.hidden,
             tuple(
@@ -53,6 +54,7 @@ class GqaLowering:
         )
         self.o = Matrix(
             place.named("w_o"),
+            stored,
             self.dtype,
             widths["q"],
             (Columns("attn.o", 0, spec.hidden),),

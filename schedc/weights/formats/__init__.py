@@ -1,0 +1,35 @@
+"""The formats that projections are stored in, one a file. `FORMATS` finds a format by the name a spec gives it."""
+
+from collections.abc import Iterable
+
+from schedc.weights.formats import bf16, f32, fp8, fp8_block, int4, int8, mxfp4, nvfp4
+from schedc.weights.formats.format import Format
+
+FORMATS: dict[str, Format] = {
+    known.name: known
+    for known in (
+        bf16.FORMAT,
+        f32.FORMAT,
+        int8.FORMAT,
+        fp8.FORMAT,
+        *fp8_block.FORMATS,
+        *int4.FORMATS,
+        mxfp4.FORMAT,
+        nvfp4.FORMAT,
+    )
+}
+
+
+def cut_at(format: str, boundaries: Iterable[int]) -> str:
+    """The format itself, or the coarsest that it can be cut into exactly, so that groups end at these inputs.
+
+    Raises ValueError if there is none.
+    """
+    places = tuple(boundaries)
+    known = [FORMATS[format], *(finer for finer in FORMATS.values() if format in finer.finer_than)]
+    for candidate in sorted(known, key=lambda candidate: -candidate.group):
+        if not any(place % candidate.group for place in places):
+            return candidate.name
+    smallest = min(candidate.group for candidate in known)
+    cut = next(place for place in places if place % smallest)
+    raise ValueError(f"{format} has groups of {smallest} inputs, and a cut at input {cut} divides one")
