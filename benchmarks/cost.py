@@ -27,8 +27,9 @@ from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.report import CompileReport
 from schedc.backends.pallas.emit.kernel import emit
 from schedc.cost.bounds import bounds
+from schedc.cost.machine import Machine
 from schedc.cost.operations import FEATURES, CycleTable, Features, Work, operations_file
-from schedc.cost.simulate import Machine, simulate
+from schedc.cost.simulate import simulate
 from schedc.ir.expr import Const
 from schedc.ir.program import Compute, Loop, Op, Phase, Pool, Program, SetScalar, Start, Wait, When
 from schedc.lower.graph import StepShape

@@ -70,15 +70,17 @@ def timeline(
 
       schedc inspect timeline smollm2-135m --from 20 --to 40 -o timeline.svg
     """
+    from schedc.cost.machine import Machine
     from schedc.cost.picture import draw
-    from schedc.cost.simulate import Machine, simulate
+    from schedc.cost.simulate import simulate
     from schedc.ir.text_parse import parse_program
     from schedc.target.target import parse_target
 
     text, _ = _program(model, options, rows)
     program = parse_program(text)
     facts = dict(program.attributes)
-    made = simulate(program, Machine.of(parse_target(str(facts["target"]))), events=True)
+    machine = Machine.of(parse_target(str(facts["target"]), program.devices))
+    made = simulate(program, machine, events=True)
     last = made.step_ns / 1e3 if end is None else end
     title = f"{facts['model']}, rows {facts['rows']}, policy {facts['policy']}: step of {made.step_ns / 1e3:.1f} µs"
     draw(made, output, start, last, title)

@@ -75,8 +75,6 @@ class ScheduleOptions:
         from schedc.target.target import parse_target
 
         target = parse_target(self.target, self.devices)
-        if self.devices > 1:
-            raise UserError(f"--devices {self.devices}: kernels for more than one device are not made yet")
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})
@@ -84,7 +82,8 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
-        return Request(spec, target, StepShape(rows, context, logits), self.policy, parse_settings(self.settings or []))
+        shape = StepShape(rows, context, logits, target.devices_used)
+        return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""

@@ -9,6 +9,7 @@ import typer
 from schedc.cli.console import Json, print_json
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
 from schedc.cli.weights import WeightsFile, byte_progress, weights_path
+from schedc.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -18,39 +19,77 @@ def register(app: typer.Typer) -> None:
 def pack(
     model: ModelOrFolder,
     options: ScheduleOptions,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="The file to write; for several devices w.packed becomes w.0-of-8.packed and so on."
+        ),
+    ],
     weights_file: WeightsFile = None,
+    device: Annotated[
+        str, typer.Option("--device", help="The devices to pack for: all, one as in 3, or some as in 8-15 or 0,2,4.")
+    ] = "all",
     json: Json = False,
 ) -> None:
     """Pack weights into the layout a kernel reads: that of a compiled folder, or of a model with these options.
 
-    An interrupted run leaves no FILE, but FILE.part and FILE.journal, with which the next run goes on.
+    Every device has a file of its own, and a host packs those of its devices. An interrupted run leaves no FILE, but
+    FILE.part and FILE.journal, with which the next run goes on.
 
     Examples:
 
       schedc pack out/smollm2-135m -o smollm2.packed
 
-      schedc pack qwen3-8b --weights-file ~/models/qwen3-8b -o qwen.packed
+      schedc pack out/llama-3.1-70b --device 8-15 --weights-file ~/models/llama -o llama.packed
     """
     from schedc.compiler.pipeline import build
     from schedc.spec.load import load_spec
     from schedc.weights.head_order import for_kernel
-    from schedc.weights.layout import layouts_hash
+    from schedc.weights.layout import layouts_hash, on_device
     from schedc.weights.open import open_weights
     from schedc.weights.pack import pack as write
 
     folder = compiled_folder(model, options)
     if folder is not None:
-        spec, layouts = folder.spec, folder.layouts
+        spec, shape, layouts = folder.spec, folder.shape, folder.layouts
     else:
         request = options.request(load_spec(model))
-        spec, layouts = request.spec, build(request)[0].layouts
+        spec, shape, layouts = request.spec, request.shape, build(request)[0].layouts
+    devices = parse_devices(device, shape.devices)
     source = open_weights(weights_path(spec, weights_file), spec)
-    began = perf_counter()
-    with byte_progress(f"packing {spec.name}") as progress:
-        write(layouts, for_kernel(source, spec), output, progress)
-    seconds, size = perf_counter() - began, output.stat().st_size
+    files = []
+    for number in devices:
+        mine = [on_device(layout, number) for layout in layouts]
+        path = device_file(output, number, shape.devices)
+        began = perf_counter()
+        what = f"packing {spec.name}" + (f" for device {number}" if shape.devices > 1 else "")
+        with byte_progress(what) as progress:
+            write(mine, for_kernel(source, spec), path, progress)
+        seconds, size = perf_counter() - began, path.stat().st_size
+        facts = {"bytes": size, "layout": layouts_hash(mine), "seconds": round(seconds, 3)}
+        files.append({"device": number, "file": str(path)} | facts)
+        if not json:
+            typer.echo(f"wrote {path}: {size:,} bytes, {len(mine)} arrays, in {seconds:.1f} s")
     if json:
-        print_json({"file": str(output), "bytes": size, "layout": layouts_hash(layouts), "seconds": round(seconds, 3)})
-    else:
-        typer.echo(f"wrote {output}: {size:,} bytes, {len(layouts)} arrays, in {seconds:.1f} s")
+        print_json({"files": files})
+
+
+def device_file(output: Path, device: int, devices: int) -> Path:
+    """`w.packed` for the only device, `w.3-of-8.packed` for one of several."""
+    return output if devices == 1 else output.with_name(f"{output.stem}.{device}-of-{devices}{output.suffix}")
+
+
+def parse_devices(text: str, devices: int) -> list[int]:
+    """`all`, `3`, `8-15` or `0,2,4`. Raises UserError for what is none of these or no device of the kernel."""
+    if text == "all":
+        return list(range(devices))
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise UserError(f"--device {text}: must be all, or like 3, 8-15 or 0,2,4")
+        found |= dict.fromkeys(range(int(first), int(last if dash else first) + 1))
+    beyond = [number for number in found if number >= devices]
+    if beyond or not found:
+        raise UserError(f"--device {text}: the kernel has the devices 0 to {devices - 1}")
+    return list(found)

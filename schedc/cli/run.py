@@ -15,6 +15,7 @@ from schedc.cli.weights import WeightsFile, byte_progress, find_tokenizer, weigh
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
+    from schedc.lower.graph import StepShape
     from schedc.run.decoder import Decoder
     from schedc.spec.model import ModelSpec
     from schedc.weights.layout import Layout
@@ -28,8 +29,7 @@ class Runnable:
     source: str
     spec: "ModelSpec"
     layouts: "Sequence[Layout]"
-    rows: int
-    context: int
+    shape: "StepShape"
     kv_tokens: int
 
 
@@ -60,15 +60,16 @@ def run(
 
       schedc run out/smollm2-135m -p "Once upon a time" -n 32
     """
-    from schedc.run.platform import use_best
-
-    use_best()
-    from schedc.run.generate import check_prompts, generate, prefill
+    from schedc.run.platform import require_devices, use_best
 
     stages = Stages()
     with stages.stage("compile"):
         runnable = _runnable(model, options, len(prompt))
-    spec = runnable.spec
+    spec, devices = runnable.spec, runnable.shape.devices
+    use_best(devices)
+    require_devices(devices)
+    from schedc.run.generate import check_prompts, generate, prefill
+
     with stages.stage("read the weights"):
         from schedc.reference.reference import Reference
         from schedc.weights.open import open_weights
@@ -77,7 +78,7 @@ def run(
         source = open_weights(path, spec)
         words = find_tokenizer(path, tokenizer)
     prompts = [words.encode(text) for text in prompt]
-    check_prompts(prompts, runnable.rows, runnable.context)
+    check_prompts(prompts, runnable.shape.rows, runnable.shape.context)
     decoder, platform = _decoder(runnable, source)
     with stages.stage("prefill"):
         prefill(decoder, Reference(spec, source), prompts)
@@ -115,15 +116,14 @@ def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
 
     folder = compiled_folder(model, options)
     if folder is not None:
-        sizes = {name: int(folder.manifest[name]) for name in ("rows", "context", "kv_tokens")}
-        return Runnable(folder.read(KERNEL), folder.spec, folder.layouts, **sizes)
+        return Runnable(
+            folder.read(KERNEL), folder.spec, folder.layouts, folder.shape, int(folder.manifest["kv_tokens"])
+        )
     if rows > 16:
         raise UserError(f"{rows} prompts are more than the 16 rows a kernel may have")
     compiled = compile_model(options.request(load_spec(model), rows))
-    made, shape = compiled.schedule, compiled.request.shape
-    return Runnable(
-        compiled.kernel.source, compiled.request.spec, made.layouts, shape.rows, shape.context, made.plan.kv_tokens
-    )
+    made, request = compiled.schedule, compiled.request
+    return Runnable(compiled.kernel.source, request.spec, made.layouts, request.shape, made.plan.kv_tokens)
 
 
 def _decoder(runnable: Runnable, source: "WeightSource") -> "tuple[Decoder, str]":
@@ -135,13 +135,13 @@ def _decoder(runnable: Runnable, source: "WeightSource") -> "tuple[Decoder, str]
     from schedc.run.generate import load_kernel_source
     from schedc.run.packed import packed_weights
 
-    with byte_progress(f"packing {runnable.spec.name}") as progress:
-        weights = packed_weights(runnable.layouts, source, runnable.spec, progress)
     on_tpu = jax.default_backend() == "tpu"
     interpret = None if on_tpu else interpret_params("eager", detect_races=False)
     kernel = load_kernel_source(runnable.source, "kernel")
-    sizes = (runnable.rows, runnable.context, runnable.kv_tokens)
-    return Decoder(kernel, runnable.spec, weights, *sizes, interpret), "TPU" if on_tpu else "CPU, interpreted"
+    with byte_progress(f"packing {runnable.spec.name}") as progress:
+        weights = packed_weights(runnable.layouts, source, runnable.spec, progress)
+        decoder = Decoder(kernel, runnable.spec, weights, runnable.shape, runnable.kv_tokens, interpret)
+    return decoder, "TPU" if on_tpu else "CPU, interpreted"
 
 
 class _Printer:

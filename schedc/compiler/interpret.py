@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from schedc.backends.pallas.aot.environment import compiler_environment
+from schedc.backends.pallas.aot.environment import compiler_environment, virtual_devices
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, limits_of
 from schedc.compiler.shrink import Shrunk, shrink
-from schedc.errors import UserError
 from schedc.ir.allocate import allocate
 from schedc.ir.program import BLOCKS, Phase, Program
 from schedc.ir.text_print import print_op
 from schedc.ir.verify import verify
+from schedc.lower.graph import shape_to_dict
 from schedc.schedule.build import capacity_rows
 from schedc.target.target import Target
 from schedc.weights.layout import to_dict
@@ -132,12 +132,7 @@ def addressed(small: Shrunk, target: Target) -> Program:
 
 
 def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run:
-    """Run `program`, a schedule of the small model with addresses, in a process of its own.
-
-    Raises UserError for one on several devices: the trial packs weights and reads caches of one.
-    """
-    if program.devices != 1:
-        raise UserError(f"{program.name} runs on {program.devices} devices; only a model on one can be interpreted")
+    """Run `program`, a schedule of the small model with addresses, in a process of its own."""
     kernel = emit(program)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="schedc-interpret-") as name:
@@ -147,8 +142,7 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
         request = {
             "kernel": str(file),
             "spec": small.spec.model_dump(mode="json"),
-            "rows": small.shape.rows,
-            "context": small.shape.context,
+            "shape": shape_to_dict(small.shape),
             "kv_tokens": small.schedule.plan.kv_tokens,
             "layouts": [to_dict(layout) for layout in small.schedule.layouts],
             "mode": mode,
@@ -156,7 +150,7 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
             "answer": str(answer),
         }
         question.write_text(json.dumps(request))
-        code = _run(question, log, seconds)
+        code = _run(question, log, seconds, program.devices)
         facts = json.loads(answer.read_text()) if answer.exists() else {}
         text = log.read_text(errors="replace")
     ending = _ending(kernel, facts, code, seconds, text)
@@ -168,12 +162,12 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
     return Run(weights, mode, taken, facts.get("steps", 0), problems=tuple(shown), **measured)
 
 
-def _run(question: Path, log: Path, seconds: float) -> int | None:
+def _run(question: Path, log: Path, seconds: float, devices: int) -> int | None:
     """The worker's exit code; None if it was ended because the time ran out."""
     command = [sys.executable, "-m", "schedc.compiler.interpret_worker", str(question)]
     with log.open("w") as output:
         try:
-            environment = os.environ | compiler_environment(None)
+            environment = os.environ | compiler_environment(None) | virtual_devices(devices)
             return subprocess.run(command, env=environment, stdout=output, stderr=output, timeout=seconds).returncode
         except subprocess.TimeoutExpired:
             return None

@@ -21,7 +21,7 @@ import jax
 from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import HELPERS, load_kernel
 from schedc.compiler.trial import Trial, difference, problems, telling_steps
-from schedc.lower.graph import StepShape
+from schedc.lower.graph import shape_from_dict
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import from_dict
 
@@ -62,7 +62,7 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
     jax.config.update("jax_disable_most_optimizations", True)  # Compiling takes longer than running.
     compat.exact_locations(HELPERS)
     spec = ModelSpec.model_validate(request["spec"])
-    shape = StepShape(request["rows"], request["context"], logits=True)
+    shape = shape_from_dict(request["shape"])
     trial = Trial(
         spec,
         shape,

@@ -9,9 +9,9 @@ from schedc.compiler.pipeline import Compiled
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Array, Phase, Program, Start, walk
 from schedc.ir.text_print import print_op
-from schedc.weights.layout import layouts_hash, to_dict
+from schedc.weights.layout import layouts_hash, on_device, to_dict
 
-INTERFACE = 1
+INTERFACE = 2
 """Version of the kernel's interface: arguments, caches, ids out."""
 
 
@@ -25,6 +25,7 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "model": request.spec.name,
         "target": request.target.name,
         "devices_used": request.target.devices_used,
+        "placement": request.shape.placement.model_dump(mode="json"),
         "policy": request.policy,
         "settings": dict(request.settings or {}),
         "rows": request.shape.rows,
@@ -42,6 +43,10 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "transfers": _transfers(compiled, kinds),
         "weights": {
             "hash": layouts_hash(compiled.schedule.layouts),
+            "device_hashes": [
+                layouts_hash([on_device(layout, device) for layout in compiled.schedule.layouts])
+                for device in range(request.shape.devices)
+            ],
             "bytes": sum(layout.rows for layout in compiled.schedule.layouts) * ROW_BYTES,
             "layouts": [to_dict(layout) for layout in compiled.schedule.layouts],
         },

@@ -16,6 +16,7 @@ from schedc.compiler.pipeline import Compiled
 from schedc.errors import CheckFailed, UserError
 from schedc.ir.program import ROW_BYTES
 from schedc.ir.text_print import print_program
+from schedc.lower.graph import StepShape, shape_from_dict
 from schedc.spec.model import ModelSpec
 from schedc.validation import validate
 from schedc.weights.layout import Layout, from_dict
@@ -32,7 +33,9 @@ class Output:
     folder: Path
     manifest: Mapping[str, Any]
     spec: ModelSpec
+    shape: StepShape
     layouts: tuple[Layout, ...]
+    """As devices have them in common; `on_device` gives those of one."""
 
     def read(self, name: str) -> str:
         """The text of one of its files. Raises UserError if it is not there."""
@@ -115,6 +118,7 @@ def read_output(folder: Path) -> Output:
     try:
         data = json.loads(_read(where))
         interface, spec_data, layouts = data["interface"], data["spec"], data["weights"]["layouts"]
+        sizes = {key: data[key] for key in ("rows", "context", "logits", "placement")}
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
     if interface != INTERFACE:
@@ -122,7 +126,8 @@ def read_output(folder: Path) -> Output:
     spec, faults = validate(ModelSpec, spec_data)
     if spec is None:
         raise UserError("\n".join([f"{where}: its spec cannot be used; compile again", *(f"  {f}" for f in faults)]))
-    return Output(folder, data, spec, tuple(from_dict(layout) for layout in layouts))
+    shape = shape_from_dict(sizes | {"devices": data["devices_used"]})
+    return Output(folder, data, spec, shape, tuple(from_dict(layout) for layout in layouts))
 
 
 def _refuse_files(folder: Path) -> None:

@@ -16,11 +16,11 @@ import numpy as np
 
 from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
-from schedc.run.decoder import Decoder, cache_name
+from schedc.run.decoder import Decoder
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import HEADS_AND_SIDES, Kept, read_sequence
+from schedc.weights.cache import HEADS_AND_SIDES, Kept
 from schedc.weights.head_order import for_kernel, kernel_cache
-from schedc.weights.layout import Layout
+from schedc.weights.layout import Layout, on_device
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
 from schedc.weights.source import WeightSource
@@ -48,7 +48,8 @@ class Outcome:
     """What the kernel and the reference said; `before` and `got` are the kernel's caches, in its order."""
 
     step: Step
-    ids: np.ndarray
+    device_ids: np.ndarray
+    """int32[devices, rows]"""
     logits: np.ndarray
     exact_logits: np.ndarray
     rounded_logits: np.ndarray
@@ -56,6 +57,13 @@ class Outcome:
     got: State
     exact: State
     rounded: State
+    copies_differ: bool
+    """Devices that keep the same heads do not have the same in their caches."""
+
+    @property
+    def ids(self) -> np.ndarray:
+        """int32[rows], as the first device says them."""
+        return self.device_ids[0]
 
 
 class Trial:
@@ -79,8 +87,9 @@ class Trial:
     ) -> None:
         self.spec, self.shape = spec, shape
         source = source or RandomWeights(spec, seed)
-        arrays = pack_arrays(layouts, for_kernel(source, spec))
-        self.decoder = Decoder(kernel, spec, arrays, shape.rows, shape.context, kv_tokens, interpret)
+        given = for_kernel(source, spec)
+        arrays = [pack_arrays([on_device(layout, d) for layout in layouts], given) for d in range(shape.devices)]
+        self.decoder = Decoder(kernel, spec, arrays.__getitem__, shape, kv_tokens, interpret)
         self._exact = Reference(spec, source)
         rounds = spec.quantization.operand_dtype == "bf16"
         self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
@@ -92,7 +101,7 @@ class Trial:
     def _random_state(self) -> State:
         state = []
         for at in self.spec.iter_layers():
-            layout = self.decoder.caches[cache_name(self.spec, at.run, at.place)]
+            layout = self.decoder.caches.layout(at)
             sizes = [(self.shape.rows, layout.capacity, layout.heads, side.width) for side in layout.sides]
             sides = [self._random.standard_normal(size, np.float32) for size in sizes]
             state.append(tuple(np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides))
@@ -114,7 +123,7 @@ class Trial:
         answer = self.decoder.step(given.tokens, given.positions, given.active)
         outcome = Outcome(
             given,
-            answer["ids"],
+            answer["device_ids"],
             answer["logits"],
             exact_logits,
             rounded_logits,
@@ -122,6 +131,7 @@ class Trial:
             self.kernel_state(),
             exact,
             rounded,
+            self.copies_differ(),
         )
         self._write(rounded, given)
         return outcome
@@ -146,8 +156,8 @@ class Trial:
 
     def _write(self, new: State, step: Step) -> None:
         """Keep the reference's new token of every active row, as the cache rounds it."""
-        for at, kept, new_kept in zip(self.spec.iter_layers(), self.state, new, strict=True):
-            dtype = DTYPES[self.decoder.caches[cache_name(self.spec, at.run, at.place)].dtype]
+        dtype = DTYPES[self.spec.kv.dtype]
+        for kept, new_kept in zip(self.state, new, strict=True):
             for row, position in enumerate(step.positions):
                 if step.active[row]:
                     for side, new_side in zip(kept, new_kept, strict=True):
@@ -155,14 +165,13 @@ class Trial:
 
     def kernel_state(self) -> State:
         """The kernel's caches, in the kernel's order of dimensions."""
-        words = {name: np.asarray(value) for name, value in self.decoder.state.items()}
-        state = []
-        for at in self.spec.iter_layers():
-            name = cache_name(self.spec, at.run, at.place)
-            layout = self.decoder.caches[name]
-            rows = [read_sequence(words[name], layout, at.trip, row, layout.capacity) for row in range(layout.rows)]
-            state.append(tuple(np.stack(side) for side in zip(*rows, strict=True)))
-        return state
+        return self.decoder.caches.read(self.decoder.words())
+
+    def copies_differ(self) -> bool:
+        """Whether devices that keep the same heads do not have the same in their caches."""
+        words = self.decoder.words()
+        first, last = (self.decoder.caches.read(words, copy) for copy in ("first", "last"))
+        return any((a != b).any() for layers in zip(first, last, strict=True) for a, b in zip(*layers, strict=True))
 
 
 @dataclass(frozen=True)
@@ -197,6 +206,11 @@ def problems(outcome: Outcome, spec: ModelSpec) -> list[str]:
     """What the kernel got wrong in one step, one line each."""
     found = difference(outcome, spec)
     lines = []
+    for device, ids in enumerate(outcome.device_ids):
+        if (ids != outcome.ids).any():
+            lines.append(f"device {device} says ids {ids.tolist()}, device 0 {outcome.ids.tolist()}")
+    if outcome.copies_differ:
+        lines.append("devices that keep the same heads do not have the same in their caches")
     for row, active in enumerate(outcome.step.active):
         where = f"row {row} at position {outcome.step.positions[row]}"
         if active:

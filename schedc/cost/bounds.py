@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from schedc.cost.simulate import Machine, Timeline, simulate
+from schedc.cost.machine import Machine
+from schedc.cost.simulate import simulate
+from schedc.cost.timeline import Timeline
 from schedc.ir.program import Program
 
 

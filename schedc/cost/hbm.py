@@ -50,14 +50,14 @@ class Hbm:
 
     def advance(self, until: float) -> None:
         """Let everything happen up to and including `until`."""
-        while self._next_time() <= until:
+        while self.next_time() <= until:
             self.step()
         if until > self.now:
             self._pass(until)
 
     def step(self) -> bool:
         """Let the next thing happen: a transfer ends or begins. False if there is none."""
-        time = self._next_time()
+        time = self.next_time()
         if time == inf:
             return False
         ends = self._end_time() == time
@@ -87,7 +87,8 @@ class Hbm:
             return inf
         return self.now + max(0.0, self._sharing[0][0] - self.served) * len(self._sharing)
 
-    def _next_time(self) -> float:
+    def next_time(self) -> float:
+        """When something happens by itself, infinite if nothing does."""
         return min(self._end_time(), self._coming[0][0] if self._coming else inf)
 
     def _pass(self, time: float) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from schedc.cost.simulate import Event, Timeline
+from schedc.cost.timeline import Event, Timeline
 from schedc.errors import UserError
 
-LANES = {"core": 3.0, "stall": 2.2, "hbm": 0.0}
+LANES = {"core": 3.0, "stall": 2.2, "hbm": 0.0, "link": -0.8}
 """Height of each lane's lower edge; transfers share the HBM, so they are stacked in their lane."""
 
 HBM_ROWS = 8
@@ -41,8 +41,10 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
         if event.lane == "stall":
             style = {"facecolor": "none", "edgecolor": "0.5", "linewidth": 0.3, "hatch": "////"}
         axes.broken_barh([(begin, length)], (low, height), **style)
-    axes.set(xlim=(start_us, end_us), ylim=(-0.1, 3.9), xlabel="µs", title=title)
-    axes.set_yticks([3.35, 2.45, 0.95], ["core computes", "core waits", "HBM transfers"])
+    talks = any(event.lane == "link" for event in timeline.events)
+    axes.set(xlim=(start_us, end_us), ylim=(-0.9 if talks else -0.1, 3.9), xlabel="µs", title=title)
+    lanes = {"core computes": 3.35, "core waits": 2.45, "HBM transfers": 0.95} | ({"links": -0.55} if talks else {})
+    axes.set_yticks(list(lanes.values()), list(lanes))
     handles = [axes.barh(0, 0, color=colours[name], label=name) for name in names if name]
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=9, fontsize=8, frameon=False)
     try:

@@ -8,7 +8,9 @@ from typing import Any
 
 from schedc.cost.bounds import Bounds, bounds
 from schedc.cost.inputs import default_inputs
-from schedc.cost.simulate import Machine, PhaseTime, Timeline, simulate
+from schedc.cost.machine import Machine
+from schedc.cost.simulate import simulate
+from schedc.cost.timeline import PhaseTime, Timeline
 from schedc.ir.program import Program
 from schedc.target.target import Target
 
@@ -52,6 +54,8 @@ class CostReport:
     """The largest bound."""
     hbm_bytes_read: int
     hbm_bytes_written: int
+    bytes_sent: int
+    """To other devices."""
     transfers: int
     hbm_busy_fraction: float
     hbm_idle_us: float
@@ -94,6 +98,7 @@ def report(
         binding=least.largest[0],
         hbm_bytes_read=sum(timeline.read.values()),
         hbm_bytes_written=sum(timeline.written.values()),
+        bytes_sent=timeline.sent,
         transfers=timeline.transfers,
         hbm_busy_fraction=round(timeline.hbm_busy_fraction, 4),
         hbm_idle_us=us(timeline.step_ns - timeline.hbm_busy_ns),

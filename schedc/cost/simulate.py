@@ -1,5 +1,8 @@
 """Event simulation of one device that executes a program: one instruction stream, HBM shared by its transfers.
 
+Other devices are taken to do the same at the same time: what device 0 sends in an operation arrives from a peer as it
+would arrive there. Links are said in `links.py`.
+
 The core executes the program in order with concrete scalars: every loop with its trips, every guard decided. A
 computation takes its issue cycles; a start, a wait, a guard and a scalar take a few. A wait blocks until its semaphore
 holds what it takes. Guarded starts and waits are predicated by the compiler, not jumped over, so they take their issue
@@ -8,19 +11,20 @@ slots whether or not they are executed.
 How transfers share the HBM is said in `hbm.py`.
 
 Not modelled: what a transfer costs in VMEM ports, instruction fetch, refresh and page misses of the HBM beyond its
-fitted rate, other devices.
+fitted rate, devices that are late, what transfers between devices take of the HBM.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
 
 from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.inputs import default_inputs
-from schedc.cost.operations import CycleTable
+from schedc.cost.links import Links
+from schedc.cost.machine import Machine
+from schedc.cost.timeline import OUTSIDE, Event, PhaseTime, Timeline
 from schedc.errors import CheckFailed, UserError
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 from schedc.ir.program import (
@@ -43,10 +47,6 @@ from schedc.ir.program import (
     When,
 )
 from schedc.ir.text_print import print_op
-from schedc.target.target import Target
-
-OUTSIDE = "between phases"
-"""The phase of what belongs to none, such as the trips of the loop over layers."""
 
 Run = Callable[[], None]
 
@@ -55,126 +55,14 @@ class Stuck(CheckFailed):
     """A wait that nothing in flight can end."""
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The constants of a simulation; `replace(machine, clock_ghz=1.6)` tries others."""
-
-    clock_ghz: float
-    bytes_per_ns: float
-    descriptor_ns: float
-    read_latency_ns: float
-    """HBM to VMEM."""
-    write_latency_ns: float
-    """VMEM to HBM."""
-    in_flight: int
-    """Transfers that share the HBM at a time."""
-    table: CycleTable
-
-    @classmethod
-    def of(cls, target: Target) -> Machine:
-        cost, table = target.cost, CycleTable.on(target.cost)
-        return cls(
-            clock_ghz=cost.clock_mhz / 1000.0,
-            bytes_per_ns=cost.hbm_stream_gb_s,
-            descriptor_ns=cost.dma_descriptor_ns,
-            read_latency_ns=cost.dma_hbm_to_vmem_ns,
-            write_latency_ns=cost.dma_vmem_to_hbm_ns,
-            in_flight=table.file.transfers_in_flight.value,
-            table=table,
-        )
-
-    def without_work(self) -> Machine:
-        """Bandwidth and instructions for nothing: what is left is latency."""
-        return replace(self, clock_ghz=inf, bytes_per_ns=inf, descriptor_ns=0.0)
-
-
-@dataclass
-class PhaseTime:
-    """Where the time of a phase goes, over all its executions."""
-
-    name: str
-    executions: int = 0
-    compute_cycles: float = 0.0
-    issue_cycles: float = 0.0
-    """Starts, waits, guards, scalars, loops."""
-    time_ns: float = 0.0
-    stall_ns: float = 0.0
-    """Blocked in waits."""
-    transfers: int = 0
-    """Started here."""
-    bytes_started: int = 0
-    bytes_awaited: int = 0
-    """What the waits of this phase take: the data it needs, wherever they were started."""
-    hbm_latency_ns: float = 0.0
-    """HBM idle, every transfer that was started still on its way."""
-    hbm_unasked_ns: float = 0.0
-    """HBM idle, nothing started that has not arrived."""
-
-    @property
-    def cycles(self) -> float:
-        return self.compute_cycles + self.issue_cycles
-
-    @property
-    def hbm_idle_ns(self) -> float:
-        return self.hbm_latency_ns + self.hbm_unasked_ns
-
-
-@dataclass(frozen=True)
-class Event:
-    """For a timeline: a computation or a stall on the core, or a transfer (`began`: when it first moved data)."""
-
-    lane: Literal["core", "stall", "hbm"]
-    name: str
-    phase: str
-    issued_ns: float
-    began_ns: float
-    ended_ns: float
-    bytes: int = 0
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """One step of one device. Transfers count both directions; `read` and `written` are bytes by HBM array."""
-
-    step_ns: float
-    phases: tuple[PhaseTime, ...]
-    transfers: int
-    read: Mapping[str, int]
-    written: Mapping[str, int]
-    hbm_busy_ns: float
-    notes: tuple[str, ...]
-    events: tuple[Event, ...]
-
-    @property
-    def hbm_bytes(self) -> int:
-        return sum(self.read.values()) + sum(self.written.values())
-
-    @property
-    def cycles(self) -> float:
-        return sum(phase.cycles for phase in self.phases)
-
-    @property
-    def stall_ns(self) -> float:
-        return sum(phase.stall_ns for phase in self.phases)
-
-    @property
-    def hbm_busy_fraction(self) -> float:
-        return self.hbm_busy_ns / self.step_ns if self.step_ns else 0.0
-
-    def phase(self, name: str) -> PhaseTime:
-        return next(phase for phase in self.phases if phase.name == name)
-
-
 def simulate(
     program: Program, machine: Machine, inputs: Mapping[str, Sequence[int]] | None = None, events: bool = False
 ) -> Timeline:
     """Execute `program` once; `inputs` gives scalar arrays, inputs or computed, in place of `default_inputs`.
 
-    Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program on
-    several devices: there is no model of the links between them.
+    Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program of
+    one device that wants others.
     """
-    if program.devices != 1:
-        raise UserError(f"{program.name} runs on {program.devices} devices; only one device can be simulated")
     given = default_inputs(program)
     for name, values in (inputs or {}).items():
         if name not in given or len(values) != len(given[name]):
@@ -214,6 +102,7 @@ class _Device:
         self.phases: dict[str, PhaseTime] = {}
         self.outside = self.current = PhaseTime(OUTSIDE)
         self.mark = _Mark()
+        self.links = Links(self.machine.network)
         self.hbm = Hbm(self.machine.in_flight, self._transferred if self.keep_events else None)
 
     def run(self) -> Timeline:
@@ -227,6 +116,7 @@ class _Device:
             transfers=sum(phase.transfers for phase in phases),
             read=self.read,
             written=self.written,
+            sent=sum(phase.bytes_sent for phase in phases),
             hbm_busy_ns=self.hbm.busy_ns,
             notes=tuple(self.notes),
             events=tuple(self.events),
@@ -268,8 +158,15 @@ class _Device:
                 return self._wait(semaphore, amount, bytes_awaited, scope, phase)
             case Signal(semaphore, amount, None):
                 return self._signal(semaphore, amount, scope, phase)
-            case RemoteStart() | Signal() | Barrier():
-                raise UserError(f"{self.program.name}: `{print_op(op)}` needs other devices, only one can be simulated")
+            case RemoteStart() | Signal() | Barrier() if self.program.devices == 1:
+                raise UserError(f"{self.program.name}: `{print_op(op)}` needs other devices, the program has one")
+            case RemoteStart():
+                return self._remote_start(op, scope, phase)
+            case Signal(semaphore, amount, peer):
+                assert peer is not None
+                return self._signal_peer(semaphore, amount, peer, scope, phase)
+            case Barrier():
+                return self._barrier(phase)
             case Compute():
                 return self._compute(op, phase)
             case SetScalar():
@@ -362,13 +259,63 @@ class _Device:
 
         return run
 
+    def _remote_start(self, op: RemoteStart, scope: dict[str, int], phase: PhaseTime) -> Run:
+        """It leaves here, and one of the same size arrives here from another device, over the same kind of link."""
+        sent, arrived = (self._semaphore(ref, scope) for ref in (op.sent, op.arrived))
+        peer, rows = self._expression(op.peer, scope), op.source.rows
+        names = (f"{op.source.storage} -> {op.target.storage}", phase.name)
+        tick = self._issue("start", phase)
+
+        def run() -> None:
+            tick()
+            route = self.links.route(0, peer(self.counters, self.scalars))
+            left, there = self.links.send(route, rows * ROW_BYTES, self.now)
+            for time, (counts, index) in ((left, sent), (there, arrived)):
+                self.links.deliver(time, counts, index(self.counters, self.scalars), rows)
+            phase.bytes_sent += rows * ROW_BYTES
+            if self.keep_events:
+                began = left - self.links.duration(route, rows * ROW_BYTES)
+                self.events.append(Event("link", names[0], names[1], self.now, began, there, rows * ROW_BYTES))
+
+        return run
+
+    def _signal_peer(
+        self, ref: SemaphoreRef, amount: int, peer_expr: Expr, scope: dict[str, int], phase: PhaseTime
+    ) -> Run:
+        counts, index = self._semaphore(ref, scope)
+        peer, tick = self._expression(peer_expr, scope), self._issue("signal", phase)
+
+        def run() -> None:
+            tick()
+            route = self.links.route(0, peer(self.counters, self.scalars))
+            _, there = self.links.send(route, 0, self.now)
+            self.links.deliver(there, counts, index(self.counters, self.scalars), amount)
+
+        return run
+
+    def _barrier(self, phase: PhaseTime) -> Run:
+        """All come at the same time: the signals' way is what it takes."""
+        peers = range(1, self.program.devices)
+        ticks = [*(self._issue("signal", phase) for _ in peers), self._issue("wait", phase)]
+
+        def run() -> None:
+            began = self.now
+            for tick in ticks:
+                tick()
+            last = began + max(self.links.latency(self.links.route(0, peer)) for peer in peers)
+            if last > self.now:
+                self._stall_until(last, "barrier", phase)
+
+        return run
+
     def _wait(self, ref: SemaphoreRef, amount: int, size: int, scope: dict[str, int], phase: PhaseTime) -> Run:
         counts, index = self._semaphore(ref, scope)
-        tick, hbm = self._issue("wait", phase), self.hbm
+        tick, hbm, links = self._issue("wait", phase), self.hbm, self.links
 
         def run() -> None:
             tick()
             hbm.advance(self.now)
+            links.advance(self.now)
             at = index(self.counters, self.scalars)
             if counts[at] < amount:
                 self._block(counts, at, amount, ref.name, phase)
@@ -378,17 +325,28 @@ class _Device:
         return run
 
     def _block(self, counts: list[int], at: int, amount: int, name: str, phase: PhaseTime) -> None:
-        began = self.now
+        until = self.now
         while counts[at] < amount:
-            if not self.hbm.step():
+            until = min(self.hbm.next_time(), self.links.next_time())
+            if until == inf:
+                several = (
+                    "; all devices are taken to do the same, so a step in which they take turns cannot be simulated"
+                    if self.program.devices > 1
+                    else ""
+                )
                 raise Stuck(
                     f"{self.program.name}: the wait for {amount} of {name}[{at}] in phase {phase.name!r} never ends: "
-                    f"it holds {counts[at]} and nothing is in flight"
+                    f"it holds {counts[at]} and nothing is in flight{several}"
                 )
-        self.now = self.hbm.now
-        phase.stall_ns += self.now - began
+            self.hbm.advance(until)
+            self.links.advance(until)
+        self._stall_until(until, f"{name}[{at}]", phase)
+
+    def _stall_until(self, time: float, what: str, phase: PhaseTime) -> None:
+        began, self.now = self.now, time
+        phase.stall_ns += time - began
         if self.keep_events:
-            self.events.append(Event("stall", f"{name}[{at}]", phase.name, began, began, self.now))
+            self.events.append(Event("stall", what, phase.name, began, began, time))
 
     def _signal(self, ref: SemaphoreRef, amount: int, scope: dict[str, int], phase: PhaseTime) -> Run:
         counts, index = self._semaphore(ref, scope)

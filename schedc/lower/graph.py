@@ -9,8 +9,8 @@ schedule's choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
 
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
@@ -49,6 +49,15 @@ class StepShape:
     def padded_rows(self) -> int:
         """Rows of f32 activations: whole groups of 8 sublanes."""
         return round_up(self.rows, 8)
+
+
+def shape_to_dict(shape: StepShape) -> dict[str, Any]:
+    """Plain data, for a manifest or another process."""
+    return asdict(shape) | {"placement": shape.placement.model_dump(mode="json")}
+
+
+def shape_from_dict(data: Mapping[str, Any]) -> StepShape:
+    return StepShape(**{**data, "placement": PlacementRules.model_validate(data["placement"])})
 
 
 class Stream(Protocol):

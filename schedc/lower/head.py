@@ -19,7 +19,7 @@ from schedc.lower.graph import (
     ceil_div,
 )
 from schedc.lower.parts import WORK, compute, operand_words
-from schedc.placement.split import evenly
+from schedc.placement.vocabulary import head_split
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
 
@@ -30,7 +30,7 @@ class HeadLowering:
     def __init__(self, spec: ModelSpec, shape: StepShape) -> None:
         self.spec, self.shape = spec, shape
         self.dtype = spec.quantization.operand_dtype
-        self.split = evenly(spec.vocab, shape.devices if shape.placement.head == "vocab" else 1, LANES)
+        self.split = head_split(spec.vocab, shape.devices, shape.placement)
         weight = "embed" if spec.embedding.tied else "head"
         columns = Columns(weight, 0, self.split.each, **self.split.shard())
         self.matrix = Matrix("w_head", spec.quantization.format("head"), self.dtype, spec.hidden, (columns,))

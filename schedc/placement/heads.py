@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, evenly, whole
+from schedc.spec.mixers.gqa import Gqa
 
 
 @dataclass(frozen=True)
@@ -39,3 +41,8 @@ def split_heads(heads: int, kv_heads: int, devices: int) -> HeadSplit:
     copies = max(n for n in range(1, devices // kv_heads + 1) if group % n == 0)
     used = -(-devices // copies)
     return HeadSplit(Split(heads, group // copies, 1, devices), Split(kv_heads, 1, copies, used))
+
+
+def heads_of(mixer: Gqa, devices: int, rules: PlacementRules) -> HeadSplit:
+    """How the heads of one mixer, and so its cache, are divided."""
+    return split_heads(mixer.heads, mixer.kv_heads, devices if rules.attention == "heads" else 1)

@@ -2,62 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from schedc.lower.graph import StepShape
+from schedc.placement.vocabulary import head_split
+from schedc.run.caches import Caches
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import CacheLayout, Kept, cache_layout, empty_cache, write_sequence
-from schedc.weights.head_order import kernel_cache
+from schedc.weights.cache import Kept, empty_cache
+
+WeightsOf = Callable[[int], Mapping[str, np.ndarray]]
+"""The packed weights int32[rows, 128] of a device, by name. Asked for the devices of this host alone."""
 
 
 class Decoder:
-    """Steps of one kernel. The caches live on the device and are updated in place.
+    """Steps of one kernel. The caches live on the devices and are updated in place.
 
-    `kernel` is the generated module, `weights` its weight arrays int32[rows, 128] by name, `rows` and `context`
-    the step's shape. `interpret` are the interpreter's settings, None to compile for the default device.
+    `kernel` is the generated module for a step of `shape`. `interpret` are the interpreter's settings, None to compile
+    for the default devices, of which the first `shape.devices` are used.
     """
 
     def __init__(
         self,
         kernel: ModuleType,
         spec: ModelSpec,
-        weights: Mapping[str, np.ndarray],
-        rows: int,
-        context: int,
+        weights: WeightsOf,
+        shape: StepShape,
         kv_tokens: int,
         interpret: Any = None,
     ) -> None:
         import jax
         from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-        self.spec, self.rows, self.context = spec, rows, context
+        self.spec, self.shape = spec, shape
+        self.rows, self.context = shape.rows, shape.context
         self.kernel = kernel
-        mesh = Mesh(np.array(jax.devices()[:1]), ("device",))
+        mesh = Mesh(np.array(jax.devices()[: shape.devices]), ("device",))
         self._step = kernel.decode_step(mesh, interpret=interpret if interpret is not None else False)
         # Placed as the step returns its state: a step is then compiled once.
-        self._place = partial(jax.device_put, device=NamedSharding(mesh, PartitionSpec()))
-        capacity = -(-context // kv_tokens) * kv_tokens
-        self.caches = cache_layouts(spec, rows, capacity)
-        self.state = {name: self._place(empty_cache(layout)) for name, layout in self.caches.items()}
+        self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
+        self.caches = Caches(spec, shape, -(-shape.context // kv_tokens) * kv_tokens)
+        empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
+        self.state = {name: self._place(name, lambda device, cache=cache: cache) for name, cache in empty.items()}
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]
-        self._weights = {name: self._place(np.asarray(weights[name])) for name in given if name in weights}
+        self._weights = {
+            name: self._place(name, lambda device, name=name: np.asarray(weights(device)[name]))
+            for name in given
+            if len(kernel.ARGUMENTS[name][1]) == 2
+        }
+
+    def _place(self, name: str, part: Callable[[int], np.ndarray]) -> Any:
+        """An argument of the kernel out of the parts of the devices of this host."""
+        import jax
+
+        shape = self.kernel.ARGUMENTS[name][1]
+        each = shape[0] // self.shape.devices
+        return jax.make_array_from_callback(shape, self._sharding, lambda index: part((index[0].start or 0) // each))
+
+    def words(self) -> dict[int, dict[str, np.ndarray]]:
+        """A copy of the caches of every device of this host."""
+        found: dict[int, dict[str, np.ndarray]] = {}
+        for name, value in self.state.items():
+            for device, part in self._parts(value).items():
+                found.setdefault(device, {})[name] = np.array(part)
+        return found
+
+    def _parts(self, value: Any) -> dict[int, Any]:
+        """What each device of this host has of an array, int32[rows, 128]."""
+        each = value.shape[0] // self.shape.devices
+        return {(shard.index[0].start or 0) // each: shard.data for shard in value.addressable_shards}
 
     def fill(self, row: int, layers: Sequence[Kept]) -> None:
         """Put a prefilled sequence into the cache: per layer what is kept of its tokens, such as k and v."""
-        state = {name: np.array(value) for name, value in self.state.items()}
-        for at, kept in zip(self.spec.iter_layers(), layers, strict=True):
-            name = cache_name(self.spec, at.run, at.place)
-            write_sequence(state[name], self.caches[name], at.trip, row, kernel_cache(kept, at.block.mixer))
-        self.state = {name: self._place(value) for name, value in state.items()}
+        words = self.words()
+        self.caches.fill(words, row, layers)
+        self.state = {name: self._place(name, lambda device, name=name: words[device][name]) for name in self.state}
 
     def step(
         self, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None = None
     ) -> dict[str, np.ndarray]:
-        """One token a row. `ids` int32[rows] (-1 where inactive) and, if the kernel writes them, `logits` f32."""
+        """One token a row: `ids` int32[rows], -1 where inactive, and `logits` f32[rows, vocab] if they are written.
+
+        `device_ids` int32[devices, rows] are the ids as each device of this host says them; logits are its devices'.
+        """
         scalars = {
             "token": np.asarray(tokens, np.int32),
             "position": np.asarray(positions, np.int32),
@@ -68,28 +98,20 @@ class Decoder:
             zip(self.kernel.OUTPUTS, self._step(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True)
         )
         self.state = {name: results[name] for name in self.kernel.STATE}
-        answer = {"ids": np.asarray(results["ids"])[: self.rows, 0]}
+        ids = {device: np.asarray(part)[: self.rows, 0] for device, part in self._parts(results["ids"]).items()}
+        answer = {"device_ids": np.stack(list(ids.values())), "ids": next(iter(ids.values()))}
         if "logits" in results:
-            answer["logits"] = self._logits(np.asarray(results["logits"]))
+            answer["logits"] = self._logits(self._parts(results["logits"]))
         return answer
 
-    def _logits(self, words: np.ndarray) -> np.ndarray:
-        """f32[rows, vocab] from panels of the padded rows."""
-        padded = -(-self.rows // 8) * 8
-        panels = words.view(np.float32).reshape(-1, padded, 128)
-        return panels.transpose(1, 0, 2).reshape(padded, -1)[: self.rows, : self.spec.vocab]
-
-
-def cache_name(spec: ModelSpec, run: int, place: int) -> str:
-    """The kernel's name for the cache of one place of the pattern of one run."""
-    single = len(spec.layers) == 1 and len(spec.layers[0].pattern) == 1
-    return "kv" if single else f"kv_{run}_{place}"
-
-
-def cache_layouts(spec: ModelSpec, rows: int, capacity: int) -> dict[str, CacheLayout]:
-    layouts = {}
-    for at in spec.iter_layers():
-        repeat = spec.layers[at.run].repeat
-        name = cache_name(spec, at.run, at.place)
-        layouts[name] = cache_layout(at.block.mixer, repeat, rows, capacity, spec.kv.dtype)
-    return layouts
+    def _logits(self, parts: Mapping[int, Any]) -> np.ndarray:
+        """f32[rows, vocab] from every device's panels of the padded rows."""
+        padded = self.shape.padded_rows
+        split = head_split(self.spec.vocab, self.shape.devices, self.shape.placement)
+        logits = np.zeros((self.rows, self.spec.vocab), np.float32)
+        for device, part in parts.items():
+            panels = np.asarray(part).view(np.float32).reshape(-1, padded, 128)
+            columns = panels.transpose(1, 0, 2).reshape(padded, -1)
+            held = split.held(device)
+            logits[:, held.start : held.stop] = columns[: self.rows, : len(held)]
+        return logits

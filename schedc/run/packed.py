@@ -1,6 +1,7 @@
 """Packed weights for running, kept in the cache folder so that the next run need not pack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
 from schedc.weights.fetch import cache_folder
 from schedc.weights.head_order import for_kernel
-from schedc.weights.layout import Layout, layouts_hash
+from schedc.weights.layout import Layout, layouts_hash, on_device
 from schedc.weights.pack import Progress, pack
 from schedc.weights.packed_file import load_packed
 from schedc.weights.source import WeightSource
@@ -18,16 +19,25 @@ from schedc.weights.source import WeightSource
 
 def packed_weights(
     layouts: Sequence[Layout], source: WeightSource, spec: ModelSpec, progress: Progress = lambda done, total: None
-) -> Mapping[str, np.ndarray]:
-    """The arrays of `layouts` by name, memory-mapped; packed first if these weights are not there in this layout."""
-    path = packed_path(layouts, source, spec)
-    if path.exists():
-        try:
-            return load_packed(path, layouts, verify=False)
-        except UserError:
-            path.unlink()
-    pack(layouts, for_kernel(source, spec), path, progress)
-    return load_packed(path, layouts, verify=False)
+) -> Callable[[int], Mapping[str, np.ndarray]]:
+    """The arrays of `layouts` on a device, by name, memory-mapped.
+
+    They are packed when they are first asked for, if these weights are not there in this layout.
+    """
+
+    @cache
+    def on(device: int) -> Mapping[str, np.ndarray]:
+        mine = [on_device(layout, device) for layout in layouts]
+        path = packed_path(mine, source, spec)
+        if path.exists():
+            try:
+                return load_packed(path, mine, verify=False)
+            except UserError:
+                path.unlink()
+        pack(mine, for_kernel(source, spec), path, progress)
+        return load_packed(path, mine, verify=False)
+
+    return on
 
 
 def packed_path(layouts: Sequence[Layout], source: WeightSource, spec: ModelSpec) -> Path:

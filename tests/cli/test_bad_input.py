@@ -128,7 +128,6 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "--set slot_mib=big: must be like depth=8 or slot_mib=0.5\n"
             "--set a=2: a is set twice",
         ),
-        (["smollm2-135m", "--devices", "2"], "--devices 2: kernels for more than one device are not made yet"),
         (["smollm2-135m", "--devices", "9"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 9 cannot be used"),
         (["smollm2-135m", "--rows", "17"], "smollm2-135m:\n  rows: 17 is not between 1 and 16"),
         (

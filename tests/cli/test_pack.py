@@ -26,7 +26,8 @@ def test_the_file_has_the_layout_of_the_folder(schedc: Command, weights: str) ->
     result = schedc("pack", "k", "--weights-file", weights, "-o", "w", "--json").json()
     layouts = read_output(Path("k")).layouts
     assert load_packed(Path("w"), layouts).keys() == {layout.name for layout in layouts}
-    assert result["bytes"] == Path("w").stat().st_size
+    (file,) = result["files"]
+    assert (file["device"], file["file"], file["bytes"]) == (0, "w", Path("w").stat().st_size)
     assert schedc("pack", "smollm2-135m", "-o", "v").code == 0
     assert Path("v").read_bytes() == Path("w").read_bytes()
 

@@ -1,15 +1,19 @@
 """A machine with round numbers, for timelines worked by hand."""
 
 from schedc.cost.figures import OperationsFile
+from schedc.cost.links import Network
+from schedc.cost.machine import Machine
 from schedc.cost.operations import CycleTable
-from schedc.cost.simulate import Machine
 from schedc.target.target import parse_target
 
 ISSUE = {"start": 10.0, "wait": 5.0, "when": 1.0, "loop": 2.0, "scalar": 3.0, "signal": 4.0, "await": 4.0}
 
 
 def round_machine(in_flight: int = 16) -> Machine:
-    """1 cycle is 1 ns; a row takes the HBM 10 ns, a descriptor 20; 100 ns to VMEM, 80 to HBM; `zero` is 50 cycles."""
+    """1 cycle is 1 ns; a row takes the HBM 10 ns, a descriptor 20; 100 ns to VMEM, 80 to HBM; `zero` is 50 cycles.
+
+    A row takes 10 ns to the device of the same chip, 200 ns away, and 20 ns to other chips, 400 ns away, over one link.
+    """
     file = OperationsFile.model_validate(
         {
             "target": "by hand",
@@ -27,4 +31,5 @@ def round_machine(in_flight: int = 16) -> Machine:
         write_latency_ns=80.0,
         in_flight=in_flight,
         table=CycleTable(file, parse_target("tpu7x").cost),
+        network=Network(2, 1, 200.0, 51.2, 400.0, 25.6),
     )

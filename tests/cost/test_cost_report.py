@@ -8,8 +8,9 @@ from machines import round_machine
 from test_simulate import THREE_TRANSFERS
 
 from schedc.cost.bounds import bounds
+from schedc.cost.machine import Machine
 from schedc.cost.report import predict
-from schedc.cost.simulate import Machine, simulate
+from schedc.cost.simulate import simulate
 from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import schedule

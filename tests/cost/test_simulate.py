@@ -6,7 +6,9 @@ import pytest
 from machines import round_machine
 
 from schedc.cost.inputs import default_inputs
-from schedc.cost.simulate import Machine, Stuck, Timeline, simulate
+from schedc.cost.machine import Machine
+from schedc.cost.simulate import Stuck, simulate
+from schedc.cost.timeline import Timeline
 from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape

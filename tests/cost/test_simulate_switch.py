@@ -1,4 +1,4 @@
-"""Switches over tables in a timeline, and the programs that are refused because one device cannot show them."""
+"""Switches over tables in a timeline, and programs of one device that want others."""
 
 import re
 
@@ -42,17 +42,15 @@ def test_a_case_runs_for_its_value_and_a_predicated_start_takes_its_slot_in_ever
 
 
 @pytest.mark.parametrize(
-    ("devices", "body", "message"),
+    ("body", "message"),
     [
-        ("  devices 2\n", "barrier", "switching runs on 2 devices; only one device can be simulated"),
-        ("", "barrier", "`barrier` needs other devices, only one can be simulated"),
-        ("", "signal ready amount=1 on rank ^ 1", "`signal ready amount=1 on rank ^ 1` needs other devices"),
+        ("barrier", "`barrier` needs other devices, the program has one"),
+        ("signal ready amount=1 on rank ^ 1", "`signal ready amount=1 on rank ^ 1` needs other devices"),
     ],
 )
-def test_what_needs_other_devices_is_refused(devices: str, body: str, message: str) -> None:
-    text = DECLARED.replace("{\n", "{\n" + devices, 1)
+def test_what_needs_other_devices_is_refused_in_a_program_of_one(body: str, message: str) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
-        simulate(parse_program(f"{text}{body}\n}}"), round_machine())
+        simulate(parse_program(f"{DECLARED}{body}\n}}"), round_machine())
 
 
 def test_the_rank_of_the_one_device_is_zero() -> None:

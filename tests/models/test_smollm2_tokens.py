@@ -63,15 +63,16 @@ class Decoded:
 
 def decode(dtype: str, weights: WeightSource, folder: Path) -> Decoded:
     spec = in_format(dtype)
-    compiled = compile_model(Request(spec, parse_target("tpu7x"), StepShape(len(PROMPTS), CONTEXT, logits=True)))
+    shape = StepShape(len(PROMPTS), CONTEXT, logits=True)
+    compiled = compile_model(Request(spec, parse_target("tpu7x"), shape))
     path = folder / "kernel.py"
     path.write_text(compiled.kernel.source)
+    packed = pack_arrays(compiled.schedule.layouts, for_kernel(weights, spec))
     decoder = Decoder(
         load_kernel(path),
         spec,
-        pack_arrays(compiled.schedule.layouts, for_kernel(weights, spec)),
-        rows=len(PROMPTS),
-        context=CONTEXT,
+        lambda device: packed,
+        shape,
         kv_tokens=compiled.schedule.plan.kv_tokens,
         interpret=compat.interpret_params("on_wait", detect_races=False),
     )

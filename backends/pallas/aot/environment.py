@@ -23,3 +23,17 @@ def compiler_environment(dump_folder: Path | None) -> dict[str, str]:
             ]
         )
     return variables
+
+
+INTERPRETER_THREADS = 64
+"""With few threads the devices wait for each other for ever: jax 0.10.2 makes as many as the machine has cores."""
+
+
+def virtual_devices(count: int) -> dict[str, str]:
+    """What makes jax on a CPU show `count` devices, to interpret a kernel on. It must be set before jax is imported."""
+    if count == 1:
+        return {}
+    return {
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={count}",
+        "NPROC": str(INTERPRETER_THREADS),
+    }

@@ -19,7 +19,7 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.parts import WORK, Place, compute, operand_words
-from schedc.placement.heads import split_heads
+from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, Inputs, VectorItem
@@ -31,7 +31,7 @@ class GqaLowering:
     def __init__(
         self, gqa: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
     ) -> None:
-        self.split = split_heads(gqa.heads, gqa.kv_heads, shape.devices if shape.placement.attention == "heads" else 1)
+        self.split = heads_of(gqa, shape.devices, shape.placement)
         self.partial = self.split.is_split
         gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each})
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place

@@ -1,0 +1,79 @@
+"""The caches of all devices: filled from, and read back as, those of the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from schedc.lower.graph import StepShape
+from schedc.placement.caches import cached_heads
+from schedc.placement.split import Split
+from schedc.spec.model import LayerAt, ModelSpec
+from schedc.weights.cache import CacheLayout, Kept, cache_layout, read_sequence, write_sequence
+from schedc.weights.head_order import kernel_cache
+
+Words = Mapping[int, Mapping[str, np.ndarray]]
+"""Device → name of a cache → its words int32[rows, 128]."""
+
+
+@dataclass(frozen=True)
+class Caches:
+    """`capacity` is the context, rounded up to whole tiles."""
+
+    spec: ModelSpec
+    shape: StepShape
+    capacity: int
+
+    def name(self, at: LayerAt) -> str:
+        """The kernel's name for the cache of one place of the pattern of one run."""
+        single = len(self.spec.layers) == 1 and len(self.spec.layers[0].pattern) == 1
+        return "kv" if single else f"kv_{at.run}_{at.place}"
+
+    def layout(self, at: LayerAt) -> CacheLayout:
+        """Of the heads of all devices."""
+        layers = self.spec.layers[at.run].repeat
+        return cache_layout(at.block.mixer, layers, self.shape.rows, self.capacity, self.spec.kv.dtype)
+
+    def device_layout(self, at: LayerAt) -> CacheLayout:
+        return replace(self.layout(at), heads=self._split(at).each)
+
+    def device_layouts(self) -> dict[str, CacheLayout]:
+        """By the kernel's names."""
+        return {self.name(at): self.device_layout(at) for at in self.spec.iter_layers()}
+
+    def fill(self, words: Words, row: int, layers: Sequence[Kept]) -> None:
+        """Write what is kept of a sequence's tokens in every layer at the beginning of row `row`, in place."""
+        for at, kept in zip(self.spec.iter_layers(), layers, strict=True):
+            ordered, layout, split = kernel_cache(kept, at.block.mixer), self.device_layout(at), self._split(at)
+            for device, caches in words.items():
+                held = split.held(device)
+                padding = ((0, 0), (0, split.each - len(held)), (0, 0))
+                mine = [np.pad(side[:, held.start : held.stop], padding) for side in ordered]
+                write_sequence(caches[self.name(at)], layout, at.trip, row, mine)
+
+    def read(self, words: Words, copy: Literal["first", "last"] = "first") -> list[Kept]:
+        """What is kept in every layer, f32[rows, capacity, heads, width] a side, in the kernel's order of dimensions.
+
+        Of a head that several devices keep, that of the first or of the last of them.
+        """
+        devices = sorted(words, reverse=copy == "first")  # The last one that is written stays.
+        return [self._layer({device: words[device] for device in devices}, at) for at in self.spec.iter_layers()]
+
+    def _layer(self, words: Words, at: LayerAt) -> Kept:
+        whole, layout, split = self.layout(at), self.device_layout(at), self._split(at)
+        sides = tuple(
+            np.zeros((whole.rows, whole.capacity, whole.heads, side.width), np.float32) for side in whole.sides
+        )
+        for device, caches in words.items():
+            held = split.held(device)
+            for row in range(whole.rows):
+                mine = read_sequence(caches[self.name(at)], layout, at.trip, row, layout.capacity)
+                for side, part in zip(sides, mine, strict=True):
+                    side[row][:, held.start : held.stop] = part[:, : len(held)]
+        return sides
+
+    def _split(self, at: LayerAt) -> Split:
+        return cached_heads(at.block.mixer, self.shape.devices, self.shape.placement)

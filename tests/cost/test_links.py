@@ -1,0 +1,62 @@
+"""Steps of several devices, worked by hand: what one sends, it gets from another at the same time."""
+
+import re
+
+import pytest
+from machines import round_machine
+
+from schedc.cost.report import predict
+from schedc.cost.simulate import Stuck, simulate
+from schedc.ir.text_parse import parse_program
+from schedc.target.target import parse_target
+
+DECLARED = """
+program talk {
+  devices 4
+  pool work rows=32
+  buffer mine in work rows=8 slots=1 align=8 at 0
+  buffer theirs in work rows=24 slots=1 align=8 at 8
+  semaphore sent[1] dma
+  semaphore arrived[2] dma
+  semaphore ready[1] regular
+"""
+TO_THE_SIBLING = "remote.start mine[0 +: 8] -> theirs[0 +: 8] on rank ^ 1 sent sent signals arrived"
+TO_ANOTHER_CHIP = "remote.start mine[0 +: 8] -> theirs[%d +: 8] on rank ^ %d sent sent signals arrived[1]"
+
+
+def step(*lines: str) -> float:
+    return simulate(parse_program("\n".join([DECLARED, *lines, "}"])), round_machine()).step_ns
+
+
+def test_a_barrier_takes_the_latency_of_the_farthest_device() -> None:
+    assert step("barrier") == 400
+
+
+def test_each_link_has_its_latency_and_its_rate() -> None:
+    """Issued at 10; a row takes 10 ns to the sibling, and 20 to another chip; then 5 for the wait that was blocked."""
+    assert step(TO_THE_SIBLING, "wait arrived rows=8") == 10 + 8 * 10 + 200
+    assert step(TO_ANOTHER_CHIP % (8, 2), "wait arrived[1] rows=8") == 10 + 8 * 20 + 400
+
+
+def test_what_goes_over_one_link_goes_one_after_the_other() -> None:
+    both = (TO_ANOTHER_CHIP % (8, 2), TO_ANOTHER_CHIP % (16, 3))
+    assert step(*both, "wait arrived[1] rows=16") == 10 + 2 * 8 * 20 + 400
+    assert step(*both, "wait sent rows=16") == 10 + 2 * 8 * 20
+    assert step(TO_THE_SIBLING, both[0], "wait arrived[1] rows=8") == 20 + 8 * 20 + 400
+
+
+def test_a_signal_to_a_peer_comes_from_one_too() -> None:
+    assert step("signal ready amount=1 on rank ^ 1", "await ready amount=1") == 4 + 200
+
+
+def test_what_is_sent_is_counted_and_the_rate_is_no_part_of_the_latency_bound() -> None:
+    program = parse_program("\n".join([DECLARED, TO_ANOTHER_CHIP % (8, 2), "wait arrived[1] rows=8", "}"]))
+    found = predict(program, parse_target("tpu7x"), machine=round_machine())
+    assert found.bytes_sent == 8 * 512
+    assert found.bounds["latency"].time_us == 0.4
+
+
+def test_devices_that_take_turns_cannot_be_simulated() -> None:
+    message = "nothing is in flight; all devices are taken to do the same"
+    with pytest.raises(Stuck, match=re.escape(message)):
+        step("when rank == 1 {", TO_THE_SIBLING, "}", "wait arrived rows=8")
