@@ -18,7 +18,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.parts import WORK, Part, Place, compute, operand_words
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
-from schedc.spec.model import Block, ModelSpec
+from schedc.spec.model import HALVES, Block, Half, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.weights.layout import VectorItem
 
@@ -36,16 +36,16 @@ class BlockLowering:
         self.block, self.spec, self.shape, self.place = block, spec, shape, place
         self.dtype = spec.quantization.operand_dtype
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
-        self.inputs = {half: Region(place.named(f"{half}_in"), words) for half in ("mixer", "feed_forward")}
+        self.inputs = {half: Region(place.named(f"{half}_in"), words) for half in HALVES}
         self.mixer: Part = MIXERS[block.mixer.kind](block.mixer, spec, shape, place, self.inputs["mixer"], rope)
         self.feed_forward: Part = FEED_FORWARDS[block.feed_forward.kind](
             block.feed_forward, spec, shape, place, self.inputs["feed_forward"]
         )
         norms = norm_items(block.pre_norm, "pre_mixer_norm", spec) + norm_items(
-            block.post_norm, "post_mixer_norm", spec
+            block.post_mixer_norm, "post_mixer_norm", spec
         )
         norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
-        norms += norm_items(block.post_norm, "post_feed_forward_norm", spec)
+        norms += norm_items(block.post_feed_forward_norm, "post_feed_forward_norm", spec)
         items = (*norms, *self.mixer.vectors(), *self.feed_forward.vectors())
         self.vectors = VectorBlock(place.named("vectors"), items, place.layers)
 
@@ -66,7 +66,7 @@ class BlockLowering:
 
     def phases(self, grain: Grain, turn: Turn) -> tuple[Phase, ...]:
         """`turn` is that of the layer's first sum."""
-        halves = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
+        halves: tuple[tuple[Half, Part], ...] = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
         turns = {"mixer": turn, "feed_forward": turn.later(int(self.mixer.partial))}
         phases = [
             phase
@@ -85,7 +85,7 @@ class BlockLowering:
         """What must happen once before the first layer."""
         return self.mixer.begin(grain) + self.feed_forward.begin(grain)
 
-    def _enter(self, half: str) -> Phase:
+    def _enter(self, half: Half) -> Phase:
         norm = self.block.pre_norm
 
         def ops(site: Site) -> tuple[Op, ...]:
@@ -119,8 +119,8 @@ class BlockLowering:
         named = self.place.named
         return Phase(named(f"{half}_send"), send), Phase(named(f"{half}_sum"), add_up)
 
-    def _leave(self, half: str, part: Part) -> Phase:
-        norm = self.block.post_norm
+    def _leave(self, half: Half, part: Part) -> Phase:
+        norm = self.block.post_norm(half)
 
         def ops(site: Site) -> tuple[Op, ...]:
             y = Region(part.output, residual_rows(self.spec, self.shape))

@@ -34,10 +34,16 @@ def _of_block(block: Block) -> Iterator[str]:
     for name, part, known in (("mixer", block.mixer, MIXERS), ("feed_forward", block.feed_forward, FEED_FORWARDS)):
         if part.kind not in known:
             yield f"{name}.kind: {part.kind} is not supported by the kernel yet"
-    norms = {"norm": block.norm, "output_norm": block.output_norm}
+    norms = {
+        "norm": block.norm,
+        "output_norm": block.output_norm,
+        "feed_forward_output_norm": block.feed_forward_output_norm,
+    }
     for name, norm in norms.items():
         if norm is not None and not norm.weight:
             yield f"{name}.weight: a norm without weight is not supported by the kernel yet"
+        if norm is not None and norm.scale_first:
+            yield f"{name}.scale_first: a norm that scales first is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer)
     if block.feed_forward.activation == "swiglu_clamped":
@@ -53,6 +59,7 @@ def _of_gqa(gqa: Gqa) -> Iterator[str]:
         "output_norm": gqa.output_norm is not None,
         "output_gate": gqa.output_gate,
         "chunk": gqa.chunk is not None,
+        "temperature": gqa.temperature is not None,
     }
     for key, present in wanted.items():
         if present:

@@ -12,8 +12,9 @@ from schedc.reference.feed_forwards import APPLY as FEED_FORWARDS
 from schedc.reference.mixers import APPLY as MIXERS
 from schedc.reference.mixers import EMPTY_STATE, State
 from schedc.reference.norm import apply_norm
+from schedc.reference.residual import add_residual
 from schedc.reference.weights import Dot, Weights, layer_weights, make_dot, outer_weights
-from schedc.spec.model import Block, ModelSpec
+from schedc.spec.model import Block, ModelSpec, Residual
 from schedc.spec.norm import Norm
 from schedc.weights.source import WeightSource
 
@@ -110,6 +111,8 @@ def _forward(
 ) -> tuple[jax.Array, Cache]:
     """tokens and positions [rows, tokens] → f32[rows, tokens, vocab] and the cache with these tokens."""
     x = outer["embed"][tokens].astype(jnp.float32) * spec.embedding.multiplier
+    if spec.embedding.norm is not None:
+        x = apply_norm(spec.embedding.norm, outer, "embedding_norm.weight", "embedding_norm.bias", x)
     runs = []
     for run, weights, states in zip(spec.layers, layers, cache.runs, strict=True):
 
@@ -118,7 +121,7 @@ def _forward(
         ) -> tuple[jax.Array, tuple[State, ...]]:
             new = []
             for block, block_weights, state in zip(pattern, *layer, strict=True):
-                x, state = _block(block, spec.residual.multiplier, block_weights, dot, x, positions, state)
+                x, state = _block(block, spec.residual, block_weights, dot, x, positions, state)
                 new.append(state)
             return x, tuple(new)
 
@@ -136,7 +139,7 @@ def _forward(
 
 def _block(
     block: Block,
-    multiplier: float,
+    residual: Residual,
     weights: Weights,
     dot: Dot,
     x: jax.Array,
@@ -148,7 +151,9 @@ def _block(
 
     y = normed(block.pre_norm, "pre_mixer_norm", x)
     y, state = MIXERS[block.mixer.kind](block.mixer, weights, dot, y, positions, state)
-    x = x + multiplier * normed(block.post_norm, "post_mixer_norm", y)
+    y = normed(block.post_mixer_norm, "post_mixer_norm", y)
+    x = add_residual(residual, weights, "mixer", x, y)
     y = normed(block.pre_norm, "pre_feed_forward_norm", x)
     y = FEED_FORWARDS[block.feed_forward.kind](block.feed_forward, weights, dot, y)
-    return x + multiplier * normed(block.post_norm, "post_feed_forward_norm", y), state
+    y = normed(block.post_feed_forward_norm, "post_feed_forward_norm", y)
+    return add_residual(residual, weights, "feed_forward", x, y), state

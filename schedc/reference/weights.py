@@ -33,7 +33,8 @@ def make_dot(dtype: jnp.dtype) -> Dot:
 
 
 def outer_weights(spec: ModelSpec, source: WeightSource, dtype: jnp.dtype) -> Weights:
-    names = ["embed", *(name for name in source.names() if name.startswith(("final_norm.", "head_bias")))]
+    small = ("embedding_norm.", "final_norm.", "head_bias")
+    names = ["embed", *(name for name in source.names() if name.startswith(small))]
     if not spec.embedding.tied:
         names.append("head")
     return {name: jnp.asarray(source.load(name), _kept_in(source.shape(name), dtype)) for name in names}

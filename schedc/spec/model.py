@@ -14,6 +14,8 @@ from schedc.spec.norm import Norm
 from schedc.spec.storage import KvCache, Quantization
 
 Placement = Literal["pre", "post", "sandwich"]
+Half = Literal["mixer", "feed_forward"]
+HALVES: tuple[Half, Half] = ("mixer", "feed_forward")
 
 
 class Block(Part):
@@ -21,7 +23,8 @@ class Block(Part):
 
     pre:      x += mixer(norm(x))          post:      x += norm(mixer(x))
     sandwich: x += norm(mixer(norm'(x)))   and the same with the feed-forward.
-    The norms of the outputs are `output_norm` where that is given, else `norm`, each with a weight of its own.
+    The norms of the outputs are `output_norm` where that is given, else `norm`, each with a weight of its own; that
+    of the feed-forward's output may be another, `feed_forward_output_norm`.
     """
 
     mixer: Mixer
@@ -29,10 +32,12 @@ class Block(Part):
     norm: Norm
     placement: Placement = "pre"
     output_norm: Norm | None = None
+    feed_forward_output_norm: Norm | None = None
 
     def problems(self) -> Iterator[Problem]:
-        if self.output_norm is not None and self.placement == "pre":
-            yield "output_norm", "the outputs of a block with placement pre are not normalised; use post or sandwich"
+        for name in ("output_norm", "feed_forward_output_norm"):
+            if getattr(self, name) is not None and self.placement == "pre":
+                yield name, "the outputs of a block with placement pre are not normalised; use post or sandwich"
 
     @property
     def pre_norm(self) -> Norm | None:
@@ -40,21 +45,30 @@ class Block(Part):
         return self.norm if self.placement in ("pre", "sandwich") else None
 
     @property
-    def post_norm(self) -> Norm | None:
-        """The norm of the mixer's and of the feed-forward's output, each with its own weight."""
+    def post_mixer_norm(self) -> Norm | None:
+        """The norm of the mixer's output."""
         if self.placement == "pre":
             return None
         return self.norm if self.output_norm is None else self.output_norm
 
+    @property
+    def post_feed_forward_norm(self) -> Norm | None:
+        """The norm of the feed-forward's output."""
+        return self.post_mixer_norm if self.feed_forward_output_norm is None else self.feed_forward_output_norm
+
+    def post_norm(self, half: Half) -> Norm | None:
+        return self.post_mixer_norm if half == "mixer" else self.post_feed_forward_norm
+
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
         """Shapes of all weights of one such layer, by names such as `mixer.q` and `pre_mixer_norm.weight`."""
         shapes: dict[str, tuple[int, ...]] = {}
-        for part_name, part in (("mixer", self.mixer), ("feed_forward", self.feed_forward)):
+        for half, part in ((HALVES[0], self.mixer), (HALVES[1], self.feed_forward)):
             if self.pre_norm:
-                shapes |= _prefixed(f"pre_{part_name}_norm", self.pre_norm.parameters(hidden))
-            shapes |= _prefixed(part_name, part.parameters(hidden))
-            if self.post_norm:
-                shapes |= _prefixed(f"post_{part_name}_norm", self.post_norm.parameters(hidden))
+                shapes |= _prefixed(f"pre_{half}_norm", self.pre_norm.parameters(hidden))
+            shapes |= _prefixed(half, part.parameters(hidden))
+            post_norm = self.post_norm(half)
+            if post_norm:
+                shapes |= _prefixed(f"post_{half}_norm", post_norm.parameters(hidden))
         return shapes
 
 
@@ -92,6 +106,14 @@ class Residual(Part):
     multiplier: float = Field(default=1.0, gt=0)
     temperature: float = Field(default=0.3, gt=0, description="of a gated residual")
     floor: float = Field(default=1e-3, gt=0, description="of a gated residual")
+
+    def problems(self) -> Iterator[Problem]:
+        if self.kind == "gated" and self.multiplier != 1.0:
+            yield "multiplier", "a gated residual has learned factors in its place; leave it out"
+
+    def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
+        """Shapes of the weights of one layer's residuals, one w for each half of its block."""
+        return {f"{half}_residual.gate": (hidden,) for half in HALVES} if self.kind == "gated" else {}
 
 
 @dataclass(frozen=True)
@@ -137,6 +159,10 @@ class ModelSpec(Part):
                     yield LayerAt(layer, run_index, trip, place, block)
                     layer += 1
 
+    def layer_parameters(self, block: Block) -> dict[str, tuple[int, ...]]:
+        """Shapes of all weights of one layer with this block."""
+        return block.parameters(self.hidden) | self.residual.parameters(self.hidden)
+
     def outer_parameters(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights outside the layers; a tied head has none of its own."""
         shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocab, self.hidden)}
@@ -154,7 +180,7 @@ class ModelSpec(Part):
         counts = {name: prod(shape) for name, shape in self.outer_parameters().items()}
         for run in self.layers:
             for block in run.pattern:
-                for name, shape in block.parameters(self.hidden).items():
+                for name, shape in self.layer_parameters(block).items():
                     counts[name] = counts.get(name, 0) + run.repeat * prod(shape)
         return counts
 

@@ -25,7 +25,8 @@ class LinearScaling(Part):
 class Llama3Scaling(Part):
     """Llama 3.1: slow pairs divided by `factor`, fast ones kept, a linear blend between.
 
-    A pair is slow below `low_freq_factor` turns over the original context, fast above `high_freq_factor`.
+    A pair is slow below `low_freq_factor` turns over the original context, fast above `high_freq_factor`; equal
+    factors leave no blend.
     """
 
     kind: Literal["llama3"]
@@ -35,10 +36,10 @@ class Llama3Scaling(Part):
     original_max_position: int = Field(gt=0)
 
     def problems(self) -> Iterator[Problem]:
-        if self.low_freq_factor >= self.high_freq_factor:
+        if self.low_freq_factor > self.high_freq_factor:
             yield (
                 "low_freq_factor",
-                (f"{self.low_freq_factor:g} is not below high_freq_factor {self.high_freq_factor:g}; use less"),
+                (f"{self.low_freq_factor:g} is above high_freq_factor {self.high_freq_factor:g}; use that or less"),
             )
 
 
@@ -60,8 +61,8 @@ class YarnScaling(Part):
     mscale_all_dim: float | None = Field(default=None, gt=0)
 
     def problems(self) -> Iterator[Problem]:
-        if self.beta_slow >= self.beta_fast:
-            yield "beta_slow", f"{self.beta_slow:g} is not below beta_fast {self.beta_fast:g}; use less"
+        if self.beta_slow > self.beta_fast:
+            yield "beta_slow", f"{self.beta_slow:g} is above beta_fast {self.beta_fast:g}; use that or less"
         if (self.mscale is None) != (self.mscale_all_dim is None):
             given, absent = (
                 ("mscale", "mscale_all_dim") if self.mscale_all_dim is None else ("mscale_all_dim", "mscale")
@@ -105,7 +106,8 @@ def inverse_frequencies(rope: Rope, rotary_dim: int) -> tuple[Frequencies, float
 
 def _llama3(plain: Frequencies, scaling: Llama3Scaling) -> Frequencies:
     turns = scaling.original_max_position * plain / (2 * pi)
-    kept = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor)
+    blend = scaling.high_freq_factor - scaling.low_freq_factor
+    kept = (turns - scaling.low_freq_factor) / blend if blend else (turns >= scaling.low_freq_factor).astype(np.float64)
     kept = np.clip(kept, 0.0, 1.0)
     return kept * plain + (1 - kept) * plain / scaling.factor
 

@@ -67,6 +67,8 @@ class RandomWeights:
         """A norm weight around one, not a bias or an offset from one."""
         if name == "final_norm.weight":
             return not self._spec.final_norm.unit_offset
+        if name == "embedding_norm.weight":
+            return self._spec.embedding.norm is not None and not self._spec.embedding.norm.unit_offset
         if not name.endswith(("norm.weight", "_norm", "norm_weight", "norm_in_weight", "norm_out_weight")):
             return False
         block = next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
@@ -82,8 +84,10 @@ def _norm_of(block: Block, name: str) -> Norm | None:
         return norm
     moe = block.feed_forward
     if isinstance(moe, Moe) and ".mlp." in name:
-        if ".experts." in name:
+        if ".expert_norm" in name:
             return moe.expert_norm
         latent = moe.latent
         return None if latent is None else latent.norm_in if "norm_in" in name else latent.norm_out
-    return block.norm
+    if "post_mixer" in name:
+        return block.post_mixer_norm
+    return block.post_feed_forward_norm if "post_feed_forward" in name else block.norm

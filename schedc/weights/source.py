@@ -7,7 +7,9 @@ A weight is f32, a projection [out, in]. Names:
     layers.{i}.mlp.gate, up, down and …_bias
     layers.{i}.mlp.router and router_bias, selection_bias   layers.{i}.mlp.experts.{e}.gate, up, down and …_bias
     layers.{i}.mlp.shared.gate, up, down   layers.{i}.mlp.shared_gate
+    layers.{i}.mlp.latent_in, latent_out   layers.{i}.mlp.expert_norm_weight, latent_norm_in_weight, …_out_weight
     layers.{i}.{pre_mixer,post_mixer,pre_feed_forward,post_feed_forward}_norm.weight, .bias
+    layers.{i}.{mixer,feed_forward}_residual.gate (of gated residuals)   embedding_norm.weight, .bias
 """
 
 from collections.abc import Iterator
@@ -93,7 +95,7 @@ def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
         _outer_name(name): shape[::-1] if name == "head" else shape for name, shape in spec.outer_parameters().items()
     }
     for at in spec.iter_layers():
-        for name, shape in at.block.parameters(spec.hidden).items():
+        for name, shape in spec.layer_parameters(at.block).items():
             for weight, own in _each_expert(_layer_name(name), shape):
                 shapes[f"layers.{at.layer}.{weight}"] = own[::-1]
     return shapes

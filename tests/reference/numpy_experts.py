@@ -19,7 +19,7 @@ def _token(decoder, moe: Moe, prefix: str, x: np.ndarray) -> np.ndarray:
     for expert, weight in winners(moe, logits, decoder.weights.get(f"{prefix}.selection_bias")):
         own = f"{prefix}.experts.{expert}"
         y = decoder.dense(moe.expert, own, inner * weight if moe.weigh_input else inner)
-        y = _norm(decoder, moe.expert_norm, f"{own}.norm", y)
+        y = _norm(decoder, moe.expert_norm, f"{prefix}.expert_norm", y)
         total = total + (y if moe.weigh_input else weight * y)
     if moe.latent is not None:
         total = decoder.dot(

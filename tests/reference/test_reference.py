@@ -16,7 +16,7 @@ TOKENS = [3, 17, 42, 8, 8, 31, 0, 49, 12]
 def test_prefill_agrees_with_the_numpy_decoder(spec: ModelSpec) -> None:
     source = RandomWeights(spec, seed=1)
     logits, _ = Reference(spec, source).prefill(TOKENS)
-    np.testing.assert_allclose(logits, NumpyDecoder(spec, source).logits(TOKENS), atol=3e-5)
+    np.testing.assert_allclose(logits, NumpyDecoder(spec, source).logits(TOKENS), atol=5e-5)
 
 
 @pytest.mark.usefixtures("quick_compiles")
@@ -28,7 +28,7 @@ def test_decode_goes_on_where_prefill_ends(name: str) -> None:
     _, cache = reference.prefill(TOKENS[:5])
     for position in range(5, len(TOKENS)):
         logits, cache = reference.decode([TOKENS[position]], [position], cache)
-        np.testing.assert_allclose(logits[0], expected[position], atol=3e-5)
+        np.testing.assert_allclose(logits[0], expected[position], atol=5e-5)
 
 
 def test_the_numpy_decoder_gives_the_same_token_by_token() -> None:
@@ -36,7 +36,7 @@ def test_the_numpy_decoder_gives_the_same_token_by_token() -> None:
     decoder = NumpyDecoder(spec, RandomWeights(spec, seed=1))
     kept: dict = {}
     one_by_one = np.concatenate([decoder.extend([token], kept) for token in TOKENS])
-    np.testing.assert_allclose(one_by_one, decoder.logits(TOKENS), atol=3e-5)
+    np.testing.assert_allclose(one_by_one, decoder.logits(TOKENS), atol=5e-5)
 
 
 @pytest.mark.usefixtures("quick_compiles")
@@ -51,7 +51,7 @@ def test_rows_at_different_positions_are_independent() -> None:
 
     for row, prompt in enumerate(prompts):
         expected, _ = reference.prefill([*prompt, 7 + row])
-        np.testing.assert_allclose(logits[row], expected[-1], atol=3e-5)
+        np.testing.assert_allclose(logits[row], expected[-1], atol=5e-5)
 
 
 def test_a_position_beyond_the_cache_is_refused() -> None:
@@ -71,10 +71,10 @@ def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
     logits, cache = Reference(spec, source).prefill(TOKENS)
     in_halves, halves_cache = Reference(halves, for_kernel(source, spec)).prefill(TOKENS)
 
-    np.testing.assert_allclose(in_halves, logits, atol=3e-5)
+    np.testing.assert_allclose(in_halves, logits, atol=5e-5)
     mixer = spec.layers[0].pattern[0].mixer
     for side, expected in zip(halves_cache.layer(spec, 1), kernel_cache(cache.layer(spec, 1), mixer), strict=True):
-        np.testing.assert_allclose(side, expected, atol=3e-5)
+        np.testing.assert_allclose(side, expected, atol=5e-5)
 
 
 def test_smollm2_says_what_other_implementations_say(smollm2_reference, smollm2_prompts) -> None:

@@ -39,7 +39,7 @@ def _chosen(moe: Moe, weights: Weights, dot: Dot, x: jax.Array, ids: jax.Array, 
         chosen = (ids == number).any(-1, keepdims=True)
         weight = jnp.where(ids == number, winning, 0.0).sum(-1, keepdims=True)
         y = dense.apply(moe.expert, own, dot, weight * x if moe.weigh_input else x, "experts")
-        y = _norm(moe.expert_norm, own, "experts.norm", y)
+        y = _norm(moe.expert_norm, weights, "mlp.expert_norm", y)
         return total + jnp.where(chosen, y if moe.weigh_input else weight * y, 0.0), None
 
     return jax.lax.scan(add, jnp.zeros_like(x), (jnp.arange(moe.experts), stacked))[0]

@@ -31,18 +31,31 @@ def apply(
         y = dot(x, weights[f"attn.{side}"])
         if getattr(mixer.bias, side):
             y = y + weights[f"attn.{side}_bias"]
-        y = y.reshape(rows, tokens, heads, mixer.head_dim)
-        if side != "v" and mixer.qk_norm is not None:
-            y = apply_norm(mixer.qk_norm, weights, f"attn.{side}_norm", f"attn.{side}_norm_bias", y)
-        if side != "v" and mixer.rope is not None:
+        heads_apart = (rows, tokens, heads, mixer.head_dim)
+        if side == "v":
+            return y.reshape(heads_apart)
+
+        def normed(y: jax.Array) -> jax.Array:
+            if mixer.qk_norm is None:
+                return y
+            joint = y.reshape(rows, tokens, -1) if mixer.qk_norm_over == "heads" else y
+            y = apply_norm(mixer.qk_norm, weights, f"attn.{side}_norm", f"attn.{side}_norm_bias", joint)
+            return y.reshape(heads_apart)
+
+        y = y.reshape(heads_apart)
+        y = y if mixer.qk_norm_after_rope else normed(y)
+        if mixer.rope is not None:
             y = rotate(mixer.rope, mixer.rotary_dim, capacity, y, positions)
-        return y
+        return normed(y) if mixer.qk_norm_after_rope else y
 
     q, k, v = project("q", mixer.heads), project("k", mixer.kv_heads), project("v", mixer.kv_heads)
     at = jnp.arange(rows)[:, None], positions
     keys, values = state[0].at[at].set(k.astype(state[0].dtype)), state[1].at[at].set(v.astype(state[1].dtype))
 
     q = q.reshape(rows, tokens, mixer.kv_heads, mixer.heads // mixer.kv_heads, mixer.head_dim)
+    if mixer.temperature is not None:
+        steps = jnp.floor((positions + 1.0) / mixer.temperature.interval)
+        q = q * (1.0 + mixer.temperature.scale * jnp.log1p(steps))[:, :, None, None, None]
     highest = jax.lax.Precision.HIGHEST
     scores = jnp.einsum("rtkgd,rckd->rkgtc", q, keys.astype(jnp.float32), precision=highest) * mixer.score_scale
     if mixer.soft_cap is not None:
@@ -51,9 +64,33 @@ def apply(
     in_sight = distance >= 0
     if mixer.window is not None:
         in_sight &= distance < mixer.window
-    probabilities = jax.nn.softmax(jnp.where(in_sight[:, None, None], scores, -jnp.inf), axis=-1)
+    if mixer.chunk is not None:
+        in_sight &= positions[:, :, None] // mixer.chunk == jnp.arange(capacity) // mixer.chunk
+    probabilities = _softmax(jnp.where(in_sight[:, None, None], scores, -jnp.inf), _sinks(mixer, weights))
     mixed = jnp.einsum("rkgtc,rckd->rtkgd", probabilities, values.astype(jnp.float32), precision=highest)
-    out = dot(mixed.reshape(rows, tokens, -1), weights["attn.o"])
+    if mixer.output_norm is not None:
+        heads_apart = mixed.reshape(rows, tokens, mixer.heads, mixer.head_dim)
+        mixed = apply_norm(mixer.output_norm, weights, "attn.output_norm", "attn.output_norm_bias", heads_apart)
+    mixed = mixed.reshape(rows, tokens, -1)
+    if mixer.output_gate:
+        mixed = mixed * jax.nn.sigmoid(dot(x, weights["attn.gate"]))
+    out = dot(mixed, weights["attn.o"])
     if mixer.bias.o:
         out = out + weights["attn.o_bias"]
     return out, (keys, values)
+
+
+def _sinks(mixer: Gqa, weights: Weights) -> jax.Array | None:
+    """f32[kv_heads, queries a kv head, 1, 1]."""
+    if not mixer.sinks:
+        return None
+    return weights["attn.sinks"].reshape(mixer.kv_heads, mixer.heads // mixer.kv_heads, 1, 1)
+
+
+def _softmax(scores: jax.Array, sinks: jax.Array | None) -> jax.Array:
+    """Over the keys of f32[rows, kv_heads, queries a kv head, tokens, keys]; a sink joins the denominator alone."""
+    if sinks is None:
+        return jax.nn.softmax(scores, axis=-1)
+    highest = jnp.maximum(scores.max(-1, keepdims=True), sinks)
+    exponentials = jnp.exp(scores - highest)
+    return exponentials / (exponentials.sum(-1, keepdims=True) + jnp.exp(sinks - highest))

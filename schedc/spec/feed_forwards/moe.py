@@ -22,9 +22,9 @@ class Latent(Part):
 class Moe(Part):
     """Σ over the chosen experts e of w_e · f_e(x), plus `shared`(x), times sigmoid(x·Wsg) with a `shared_gate`.
 
-    f_e is a feed-forward as in `Dense`, of `width`, with an `expert_norm` of its output before it is weighted. With
-    `weigh_input` f_e(w_e · x) stands in the place of w_e · f_e(x). With a `latent` x is the latent's input for the
-    experts; the router and the shared feed-forward read the full width.
+    f_e is a feed-forward as in `Dense`, of `width`, with an `expert_norm` of its output before it is weighted, one
+    weight for all experts. With `weigh_input` f_e(w_e · x) stands in the place of w_e · f_e(x). With a `latent` x is
+    the latent's input for the experts; the router and the shared feed-forward read the full width.
     """
 
     kind: Literal["moe"]
@@ -92,10 +92,7 @@ class Moe(Part):
             shapes["latent_out"] = (inner, hidden)
         shapes |= {f"experts.{name}": (self.experts, *shape) for name, shape in self.expert.parameters(inner).items()}
         if self.expert_norm is not None:
-            shapes |= {
-                f"experts.norm_{name}": (self.experts, *shape)
-                for name, shape in self.expert_norm.parameters(inner).items()
-            }
+            shapes |= {f"expert_norm_{name}": shape for name, shape in self.expert_norm.parameters(inner).items()}
         if self.shared is not None:
             shapes |= {f"shared.{name}": shape for name, shape in self.shared.parameters(hidden).items()}
             if self.shared_gate:

@@ -19,6 +19,13 @@ class GqaBias(Part):
     o: bool = False
 
 
+class Temperature(Part):
+    """Queries of later positions p are scaled by 1 + scale·ln(1 + floor((p + 1) / interval)) (arXiv 2501.19399)."""
+
+    scale: float = Field(gt=0)
+    interval: int = Field(gt=0)
+
+
 class Gqa(Part):
     """q, k, v = x·Wq + bq, x·Wk + bk, x·Wv + bv; q, k = rope(norm(q)), rope(norm(k)) per head;
 
@@ -47,6 +54,7 @@ class Gqa(Part):
     bias: GqaBias = GqaBias()
     window: int | None = Field(default=None, gt=0)
     chunk: int | None = Field(default=None, gt=0)
+    temperature: Temperature | None = None
     soft_cap: float | None = Field(default=None, gt=0)
 
     def problems(self) -> Iterator[Problem]:
