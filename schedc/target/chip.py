@@ -43,6 +43,16 @@ class Capability(Figures):
                 yield inner, f"{getattr(self, inner)} is more than {outer} {getattr(self, outer)}"
 
 
+class CollectiveLine(Part):
+    """The time of one collective over `devices` devices: us + us_per_kib · bytes of the activations."""
+
+    kind: str
+    algorithm: str
+    devices: int = Field(gt=1)
+    us: float = Field(ge=0)
+    us_per_kib: float = Field(ge=0)
+
+
 class Cost(Figures):
     """How long things take on one device. 1 GB/s is 1e9 bytes a second."""
 
@@ -62,6 +72,10 @@ class Cost(Figures):
     link_latency_us: float = Field(ge=0, description="to a device of a neighbouring chip")
     link_gb_s: float = Field(gt=0, description="one link, one direction")
     links: int = Field(gt=0, description="per chip")
+    links_gb_s: float = Field(gt=0, description="from one device over all links to its neighbours at once")
+    collective_us: dict[str, float] = Field(description="of a collective of each kind, beside its hops")
+    collective_hop_us: float = Field(ge=0, description="one exchange of small blocks, with the waits for it")
+    collective_lines: tuple[CollectiveLine, ...] = Field(strict=False, description="known as a whole")
 
 
 class Chip(Part):
