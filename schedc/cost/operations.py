@@ -81,7 +81,7 @@ def of_panels(work: Work) -> Features:
 
 def of_split_heads(work: Work) -> Features:
     registers = (work["heads"] + 2 * work["kv_heads"]) * work.registers(work.panels("head_dim"))
-    normed = work["heads"] + work["kv_heads"] if "q_norm" in work.operands else 0
+    normed = work["heads"] + work["kv_heads"] if "norm_kind" in work.attributes else 0
     narrow = work["head_dim"] % LANES != 0
     return {"registers": registers, "narrow_registers": registers * narrow, "normed_heads": float(normed)}
 
@@ -110,6 +110,7 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "embed": of_panels,
     "norm": of_norm,
+    "norm_in_place": of_norm,
     "as_operand": of_columns("columns"),
     "residual_add": of_columns("columns"),
     "residual_add_norm": of_norm,
@@ -126,7 +127,7 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
 }
 
 
-UNMEASURED: Mapping[str, str] = {"as_operand": "residual_add", "residual_add_norm": "norm"}
+UNMEASURED: Mapping[str, str] = {"as_operand": "residual_add", "norm_in_place": "norm", "residual_add_norm": "norm"}
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 
 

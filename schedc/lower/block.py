@@ -135,7 +135,8 @@ class BlockLowering:
             updates: dict[str, Region | None] = {"x": Region("x", y.rows)}
             if norm is None:
                 return (compute("residual_add", reads, updates=updates, attributes=shape),)
-            reads["weight"] = site.vector(f"post_{half}_norm.weight")
+            if norm.weight:
+                reads["weight"] = site.vector(f"post_{half}_norm.weight")
             if norm.bias:
                 reads["norm_bias"] = site.vector(f"post_{half}_norm.bias")
             return (
@@ -150,7 +151,14 @@ def norm_items(norm: Norm | None, name: str, spec: ModelSpec) -> tuple[VectorIte
     if norm is None:
         return ()
     weight = VectorItem(f"{name}.weight", spec.hidden, add=float(norm.unit_offset))
-    return (weight, VectorItem(f"{name}.bias", spec.hidden)) if norm.bias else (weight,)
+    bias = VectorItem(f"{name}.bias", spec.hidden)
+    return (*((weight,) if norm.weight else ()), *((bias,) if norm.bias else ()))
+
+
+def norm_vectors(norm: Norm, site: Site, name: str) -> dict[str, Region | None]:
+    """The operands of a norm whose weights are called `name`.weight and `name`.bias."""
+    parts = {"weight": norm.weight, "bias": norm.bias}
+    return {part: site.vector(f"{name}.{part}") for part, present in parts.items() if present}
 
 
 def residual_rows(spec: ModelSpec, shape: StepShape) -> int:
@@ -159,9 +167,7 @@ def residual_rows(spec: ModelSpec, shape: StepShape) -> int:
 
 
 def normalise(norm: Norm, x: Region, out: Region, site: Site, name: str, spec: ModelSpec, shape: StepShape) -> Op:
-    reads: dict[str, Region | None] = {"x": x, "weight": site.vector(f"{name}.weight")}
-    if norm.bias:
-        reads["bias"] = site.vector(f"{name}.bias")
+    reads: dict[str, Region | None] = {"x": x} | norm_vectors(norm, site, name)
     return compute(
         "norm",
         reads,

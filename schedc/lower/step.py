@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from schedc.errors import SpecError
 from schedc.ir.expr import Element, Expr, mul
-from schedc.ir.program import Array, Barrier, Buffer, Op, Region, Scalars, Semaphore, SemaphoreRef, Start, Wait, When
-from schedc.lower.block import BlockLowering, residual_rows
+from schedc.ir.program import (
+    Array,
+    Attribute,
+    Barrier,
+    Buffer,
+    Op,
+    Region,
+    Scalars,
+    Semaphore,
+    SemaphoreRef,
+    Start,
+    Wait,
+    When,
+)
+from schedc.lower.block import BlockLowering, norm_items, norm_vectors, residual_rows
 from schedc.lower.caches.stream import is_active
 from schedc.lower.exchange import Exchange, Turn
 from schedc.lower.graph import (
@@ -18,6 +31,7 @@ from schedc.lower.graph import (
     StepGraph,
     StepShape,
     Stream,
+    VectorBlock,
     round_up,
 )
 from schedc.lower.head import HeadLowering
@@ -49,12 +63,15 @@ class StepLowering:
                 row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer), self.exchange))
             self.blocks.append(row)
             first += run.repeat * period
+        items = norm_items(spec.embedding.norm, "embedding_norm", spec)
+        self.embedding_vectors = VectorBlock("embedding_vectors", items) if items else None
         self.head = HeadLowering(spec, shape)
         self.embedding = RowTable("embedding", spec.quantization.embedding_dtype, spec.vocab, spec.hidden)
 
     def streams(self) -> tuple[Stream, ...]:
         layers = [stream for run in self.blocks for block in run for stream in block.streams()]
-        return (*layers, *self.head.streams())
+        first = () if self.embedding_vectors is None else (self.embedding_vectors,)
+        return (*first, *layers, *self.head.streams())
 
     def graph(self, grain: Grain) -> StepGraph:
         declarations = self._declarations() + self.head.declarations(grain)
@@ -158,10 +175,22 @@ class StepLowering:
                     dtype=self.embedding.dtype,
                     multiplier=self.spec.embedding.multiplier,
                 ),
+                *self._embedding_norm(site),
             )
 
         meet = Phase("meet", lambda site: (Barrier(),))
-        return (Phase("fetch", fetch), *((meet,) if self.shape.devices > 1 else ()), Phase("embed", embed))
+        vectors = None if self.embedding_vectors is None else self.embedding_vectors.name
+        embedded = Phase("embed", embed, vectors=vectors)
+        return (Phase("fetch", fetch), *((meet,) if self.shape.devices > 1 else ()), embedded)
+
+    def _embedding_norm(self, site: Site) -> tuple[Op, ...]:
+        norm = self.spec.embedding.norm
+        if norm is None:
+            return ()
+        x = Region("x", residual_rows(self.spec, self.shape))
+        shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
+        reads = norm_vectors(norm, site, "embedding_norm")
+        return (compute("norm_in_place", reads, updates={"x": x}, attributes=shape, eps=norm.eps, kind=norm.kind),)
 
 
 def run_counter(run: int) -> str:
@@ -187,7 +216,7 @@ def rope_tables(spec: ModelSpec, shape: StepShape) -> dict[tuple, RopeTable]:
 
 def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     """Raises SpecError naming everything the kernels cannot express yet, and sizes that are out of range."""
-    problems = list(unsupported(spec))
+    problems = list(unsupported(spec, shape.devices))
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
     if not 1 <= shape.context <= spec.max_position:

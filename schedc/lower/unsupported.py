@@ -9,12 +9,10 @@ from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import Block, ModelSpec
 
 
-def unsupported(spec: ModelSpec) -> Iterator[str]:
-    """One line a key that a kernel of this model would need."""
+def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
+    """One line a key that a kernel of this model on so many devices would need."""
     if spec.head.bias:
         yield "head.bias: a bias of the head is not supported by the kernel yet"
-    if spec.embedding.norm is not None:
-        yield "embedding.norm: a norm of the embedding is not supported by the kernel yet"
     if spec.residual.kind != "plain":
         yield f"residual.kind: a {spec.residual.kind} residual is not supported by the kernel yet"
     if spec.embedding.tied and spec.quantization.format("head") != spec.quantization.embedding_dtype:
@@ -26,11 +24,11 @@ def unsupported(spec: ModelSpec) -> Iterator[str]:
         yield "kv.dtype: an fp8 cache is not supported by the kernel yet"
     for run, pattern in enumerate(spec.layers):
         for place, block in enumerate(pattern.pattern):
-            for problem in _of_block(block):
+            for problem in _of_block(block, devices):
                 yield f"layers[{run}].pattern[{place}].{problem}"
 
 
-def _of_block(block: Block) -> Iterator[str]:
+def _of_block(block: Block, devices: int) -> Iterator[str]:
     for name, part, known in (("mixer", block.mixer, MIXERS), ("feed_forward", block.feed_forward, FEED_FORWARDS)):
         if part.kind not in known:
             yield f"{name}.kind: {part.kind} is not supported by the kernel yet"
@@ -40,27 +38,17 @@ def _of_block(block: Block) -> Iterator[str]:
         "feed_forward_output_norm": block.feed_forward_output_norm,
     }
     for name, norm in norms.items():
-        if norm is not None and not norm.weight:
-            yield f"{name}.weight: a norm without weight is not supported by the kernel yet"
         if norm is not None and norm.scale_first:
             yield f"{name}.scale_first: a norm that scales first is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
-        yield from _of_gqa(block.mixer)
-    if block.feed_forward.activation == "swiglu_clamped":
-        yield "feed_forward.activation: swiglu_clamped is not supported by the kernel yet"
+        yield from _of_gqa(block.mixer, devices)
 
 
-def _of_gqa(gqa: Gqa) -> Iterator[str]:
-    wanted = {
-        "qk_norm_over": gqa.qk_norm is not None and gqa.qk_norm_over == "heads",
-        "qk_norm_after_rope": gqa.qk_norm is not None and gqa.qk_norm_after_rope,
-        "qk_norm.weight": gqa.qk_norm is not None and not gqa.qk_norm.weight,
-        "sinks": gqa.sinks,
-        "output_norm": gqa.output_norm is not None,
-        "output_gate": gqa.output_gate,
-        "chunk": gqa.chunk is not None,
-        "temperature": gqa.temperature is not None,
-    }
-    for key, present in wanted.items():
-        if present:
-            yield f"mixer.{key}: is not supported by the kernel yet"
+def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
+    if gqa.temperature is not None:
+        yield "mixer.temperature: is not supported by the kernel yet"
+    if gqa.qk_norm is not None and gqa.qk_norm_over == "heads":
+        if devices > 1:
+            yield f"mixer.qk_norm_over: heads on {devices} devices is not supported by the kernel yet; use 1 device"
+        if gqa.qk_norm.kind == "layer":
+            yield "mixer.qk_norm.kind: layer over all heads jointly is not supported by the kernel yet; use rms"

@@ -10,7 +10,13 @@ from schedc.spec.norm import Norm
 from schedc.weights.formats import FORMATS
 from schedc.weights.source import Rows, expected_shapes, family_of
 
-MIXER_NORMS = {"q_norm": "qk_norm", "k_norm": "qk_norm", "q_a_norm": "q_norm", "kv_a_norm": "kv_norm"}
+MIXER_NORMS = {
+    "q_norm": "qk_norm",
+    "k_norm": "qk_norm",
+    "output_norm": "output_norm",
+    "q_a_norm": "q_norm",
+    "kv_a_norm": "kv_norm",
+}
 """Weight of a mixer's norm → the mixer's field that describes that norm."""
 
 

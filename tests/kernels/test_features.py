@@ -33,6 +33,11 @@ SLOW = {  # Features whose difference is in the packed weights, or that another 
     "unit offset",
     "relu",
     "untied",
+    "qk-norm after rope",
+    "qk-norm without weight",
+    "output gate",
+    "output norm",
+    "clamped gate",
 }
 
 

@@ -62,6 +62,8 @@ class NumpyDecoder:
         """f32[tokens, vocab] of tokens that come after those in `kept`; their k and v are added to it."""
         spec = self.spec
         x = self.weights["embed"][tokens] * np.float32(spec.embedding.multiplier)
+        if spec.embedding.norm is not None:
+            x = self.norm(spec.embedding.norm, "embedding_norm.weight", "embedding_norm.bias", x)
         for at in spec.iter_layers():
             x = self.layer(at.block, f"layers.{at.layer}", x, kept)
         x = self.norm(spec.final_norm, "final_norm.weight", "final_norm.bias", x)
@@ -83,7 +85,7 @@ class NumpyDecoder:
                 y = self.feed_forward(block, f"{prefix}.mlp", y)
             if block.placement != "pre":
                 name = f"{prefix}.post_{part}_norm"
-                y = self.norm(block.norm, f"{name}.weight", f"{name}.bias", y)
+                y = self.norm(block.output_norm or block.norm, f"{name}.weight", f"{name}.bias", y)
             x = x + scale * y
         return x
 
@@ -96,11 +98,12 @@ class NumpyDecoder:
 
         def heads_of(side: str, rotates: bool) -> list[np.ndarray]:
             heads = np.split(self.dot(x, f"{prefix}.{side}"), getattr(mixer, SIDES[side]), axis=1)
-            if rotates and mixer.qk_norm is not None:
-                names = f"{prefix}.{side}_norm", f"{prefix}.{side}_norm_bias"
-                heads = [self.norm(mixer.qk_norm, *names, head) for head in heads]
+            if rotates and not mixer.qk_norm_after_rope:
+                heads = self.normed_heads(mixer, f"{prefix}.{side}_norm", heads)
             if rotates and mixer.rope is not None:
                 heads = [turned(head, mixer, at) for head in heads]
+            if rotates and mixer.qk_norm_after_rope:
+                heads = self.normed_heads(mixer, f"{prefix}.{side}_norm", heads)
             return heads
 
         for head, (k, v) in enumerate(zip(heads_of("k", True), heads_of("v", False), strict=True)):
@@ -109,14 +112,33 @@ class NumpyDecoder:
             kept_heads[head] = new if not past else (np.vstack([old[0], new[0]]), np.vstack([old[1], new[1]]))
         distance = at[:, None] - np.arange(past + tokens)
         hidden = (distance < 0) | (distance >= (mixer.window or 1 << 30))
+        if mixer.chunk is not None:
+            hidden |= (at // mixer.chunk)[:, None] != np.arange(past + tokens) // mixer.chunk
         outs = []
         for head, q in enumerate(heads_of("q", True)):
             keys, values = kept_heads[head // (mixer.heads // mixer.kv_heads)]
             scores = bf16(q, self.rounding.attention) @ keys.T * np.float32(mixer.score_scale)
             scores = np.where(hidden, -np.inf, capped(scores, mixer.soft_cap)).astype(np.float32)
             weights = np.exp(scores - scores.max(1, keepdims=True))
-            outs.append(bf16(weights, self.rounding.attention) @ values / weights.sum(1, keepdims=True))
-        return self.dot(np.concatenate(outs, axis=1), f"{prefix}.o")
+            amount = weights.sum(1, keepdims=True)
+            if mixer.sinks:
+                amount = amount + np.exp(self.weights[f"{prefix}.sinks"][head] - scores.max(1, keepdims=True))
+            out = bf16(weights, self.rounding.attention) @ values / amount
+            if mixer.output_norm is not None:
+                out = self.norm(mixer.output_norm, f"{prefix}.output_norm", f"{prefix}.output_norm_bias", out)
+            outs.append(out)
+        joined = np.concatenate(outs, axis=1)
+        if mixer.output_gate:
+            joined = joined / (1 + np.exp(-self.dot(x, f"{prefix}.gate")))
+        return self.dot(joined, f"{prefix}.o")
+
+    def normed_heads(self, mixer: Gqa, name: str, heads: list[np.ndarray]) -> list[np.ndarray]:
+        if mixer.qk_norm is None:
+            return heads
+        if mixer.qk_norm_over == "heads":
+            joined = self.norm(mixer.qk_norm, name, f"{name}_bias", np.concatenate(heads, axis=1))
+            return np.split(joined, len(heads), axis=1)
+        return [self.norm(mixer.qk_norm, name, f"{name}_bias", head) for head in heads]
 
     def feed_forward(self, block: Block, prefix: str, x: np.ndarray) -> np.ndarray:
         if isinstance(block.feed_forward, Moe):

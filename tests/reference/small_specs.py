@@ -5,6 +5,7 @@ from typing import Any
 from schedc.spec.model import ModelSpec
 
 RMS = {"kind": "rms", "eps": 1e-5}
+BARE = RMS | {"weight": False}
 LAYER = {"kind": "layer", "eps": 1e-5, "bias": True}
 
 
@@ -76,6 +77,14 @@ FEATURES: dict[str, ModelSpec] = {
     "yarn scaling": small_spec(mixer={"rope": {"theta": 100.0, "scaling": YARN}}),
     "qk-norm": small_spec(mixer={"qk_norm": RMS | {"unit_offset": True}}),
     "qk layer norm": small_spec(mixer={"qk_norm": LAYER}),
+    "qk-norm over heads": small_spec(mixer={"qk_norm": RMS, "qk_norm_over": "heads"}),
+    "qk-norm after rope": small_spec(mixer={"qk_norm": RMS, "qk_norm_after_rope": True}),
+    "qk-norm without weight": small_spec(mixer={"qk_norm": BARE, "scale": 2.0}),
+    "sinks": small_spec(mixer={"sinks": True}),
+    "output gate": small_spec(mixer={"output_gate": True}),
+    "output norm": small_spec(mixer={"output_norm": RMS}),
+    "gated norm without weight": small_spec(mixer={"output_norm": BARE, "output_gate": True, "head_dim": 80}),
+    "chunks": small_spec(mixer={"chunk": 6}),
     "attention biases": small_spec(mixer={"bias": {"q": True, "k": True, "v": True, "o": True}}),
     "window": small_spec(mixer={"window": 4}),
     "soft cap": small_spec(mixer={"soft_cap": 0.5}),
@@ -91,6 +100,11 @@ FEATURES: dict[str, ModelSpec] = {
     "multipliers": small_spec(
         embedding={"tied": True, "multiplier": 4.0}, head={"multiplier": 0.25}, residual={"multiplier": 0.5}
     ),
+    "embedding norm": small_spec(embedding={"tied": False, "norm": LAYER}),
+    "norms without weight": small_spec(
+        block={"norm": RMS, "output_norm": BARE, "placement": "sandwich"}, embedding={"tied": True, "norm": BARE}
+    ),
+    "clamped gate": small_spec(feed_forward={"activation": "swiglu_clamped", "limit": 0.3}),
     "logit soft cap": small_spec(head={"soft_cap": 2.0}),
     "feed-forward biases": small_spec(feed_forward={"bias": {"gate": True, "up": True, "down": True}}),
     "plain feed-forward": small_spec(feed_forward={"gated": False, "activation": "gelu_tanh", "bias": {"up": True}}),

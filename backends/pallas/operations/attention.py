@@ -13,7 +13,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from schedc.backends.pallas.operations.norm import normalised
+from schedc.backends.pallas.operations.norm import norm_vectors, normalised
 from schedc.backends.pallas.operations.words import (
     DTYPES,
     LANES,
@@ -55,9 +55,10 @@ def rotate(x, cos, sin, half):
 
 def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
-    q_norm_bias=None, k_norm_bias=None, *, rows, heads, kv_heads, head_dim, scale, rotary, norm_eps, norm_kind,
+    q_norm_bias=None, k_norm_bias=None, *, rows, heads, kv_heads, head_dim, scale, rotary,
+    norm_kind="none", norm_over="head", norm_eps=0.0, norm_after_rope=False,
 ):  # fmt: skip
-    """From projections to heads: bias, per-head norm, rotation, scale.
+    """From projections to heads: bias, norm, rotation, scale. `norm_over` a head, or all heads of a row jointly.
 
     y f32[rows, (heads + 2·kv_heads)·head_dim]; q f32[row][panel][kv head][group] rows of 128 lanes;
     kv f32[row][kv head][panel]: one row of the cache a panel, padded to 8 rows. `rope` holds [row][panel][cos, sin].
@@ -80,13 +81,22 @@ def split_heads(
     def by_head(vector):
         return [join(vector[first : first + panels]) for first in range(0, len(vector), panels)]
 
+    def normed(x, weight, shift):
+        count = x.shape[0] // rows
+        if norm_over == "heads":
+            values = [x[i * rows : (i + 1) * rows] for i in range(count)]
+            gain = None if weight is None else by_head(load_vector(weight, count * panels))
+            return stack(normalised(values, gain, None, columns=count * head_dim, eps=norm_eps, kind=norm_kind))
+        values, (gain, shift) = split(x, count * rows, panels), norm_vectors(weight, shift, panels)
+        return join(normalised(values, gain, shift, columns=head_dim, eps=norm_eps, kind=norm_kind))
+
     def finished(x, weight, shift):
         count = x.shape[0] // rows
-        if weight is not None:
-            gain, shift = load_vector(weight, panels), None if shift is None else load_vector(shift, panels)
-            values = split(x, count * rows, panels)
-            x = join(normalised(values, gain, shift, columns=head_dim, eps=norm_eps, kind=norm_kind))
-        return rotate(x, stack([cos] * count), stack([sin] * count), rotary // 2) if rotary else x
+        if norm_kind != "none" and not norm_after_rope:
+            x = normed(x, weight, shift)
+        if rotary:
+            x = rotate(x, stack([cos] * count), stack([sin] * count), rotary // 2)
+        return normed(x, weight, shift) if norm_kind != "none" and norm_after_rope else x
 
     block = kv_heads * padded_group
     queries = finished(heads_of(0, heads, q_bias), q_norm, q_norm_bias) * scale
@@ -200,8 +210,15 @@ def attend(
     state[...] = pltpu.bitcast(jnp.concatenate(after, axis=0), jnp.int32)
 
 
-def join_heads(state, out, *, rows, heads, kv_heads, head_dim, dtype):
-    """The attention's output as a left side [rows, heads·head_dim]: weighted sums over the sum of weights."""
+def join_heads(
+    state, out, gate=None, sinks=None, output_norm=None, output_norm_bias=None, *, rows, heads, kv_heads, head_dim,
+    dtype, norm_kind="none", norm_eps=0.0,
+):  # fmt: skip
+    """The attention's output as a left side [rows, heads·head_dim]: weighted sums over the sum of weights.
+
+    `sinks`: a logit a head whose weight joins the sum; then a norm over each head; `gate` f32[rows, heads·head_dim]:
+    times its sigmoid.
+    """
     panels = -(-head_dim // LANES)
     group = heads // kv_heads
     padded_group = -(-group // 8) * 8
@@ -211,14 +228,27 @@ def join_heads(state, out, *, rows, heads, kv_heads, head_dim, dtype):
         first = number * block + index // group * padded_group + index % group
         return load_rows(state, first, rows, (panels + 2) * block)
 
+    sink = None if sinks is None else load_vector(sinks, -(-heads // LANES))
+    gain, shift = (
+        None if vector is None else join(vector) for vector in norm_vectors(output_norm, output_norm_bias, panels)
+    )
     joined = []
     for index in range(heads):
-        share = 1.0 / jnp.maximum(section(panels + 1, index), 1e-30)
+        amount = section(panels + 1, index)
+        if sink is not None:
+            logit = sink[index // LANES][:, index % LANES : index % LANES + 1]
+            amount = amount + jnp.exp(logit - section(panels, index))
+        share = 1.0 / jnp.maximum(amount, 1e-30)
         if head_dim <= 64:
-            joined.append((section(0, index) * share)[:, 64 : 64 + head_dim])
+            value = (section(0, index) * share)[:, 64 : 64 + head_dim]
         else:
-            whole = join([section(p, index) * share for p in range(panels)])
-            joined.append(whole[:, :head_dim])
-    width = heads * head_dim
-    columns = widen(join(joined), -(-width // LANES) * LANES)
-    store_operand(out, rows, split(columns, rows, columns.shape[1] // LANES), dtype)
+            value = join([section(p, index) * share for p in range(panels)])[:, :head_dim]
+        if norm_kind != "none":
+            of_head = [None if vector is None else [vector] for vector in (gain, shift)]
+            (value,) = normalised([value], *of_head, columns=head_dim, eps=norm_eps, kind=norm_kind)
+        joined.append(value)
+    width = -(-heads * head_dim // LANES)
+    values = split(widen(join(joined), width * LANES), rows, width)
+    if gate is not None:
+        values = [value / (1.0 + jnp.exp(-z)) for value, z in zip(values, load_panels(gate, rows, width), strict=True)]
+    store_operand(out, rows, values, dtype)

@@ -50,12 +50,20 @@ def erf(x):
     return jnp.where(x >= 0.0, 1.0 - tail, tail - 1.0)
 
 
-def gated(y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype):
+def gate_and_up(gate, up, activation, limit):
+    """activation(gate) · up; `swiglu_clamped` clamps both to `limit`, the gate only from above."""
+    if activation != "swiglu_clamped":
+        return activate(gate, activation) * up
+    gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
+    return gate / (1.0 + jnp.exp(-1.702 * gate)) * (up + 1.0)
+
+
+def gated(y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype, limit=0.0):
     """out[rows, width] = activation(gate) · up, where y holds the gate's panels and then the up's."""
     panels = -(-width // LANES)
     halves = load_panels(y, rows, 2 * panels)
     gate, up = with_bias(halves[:panels], gate_bias), with_bias(halves[panels:], up_bias)
-    store_operand(out, rows, [activate(a, activation) * b for a, b in zip(gate, up, strict=True)], dtype)
+    store_operand(out, rows, [gate_and_up(a, b, activation, limit) for a, b in zip(gate, up, strict=True)], dtype)
 
 
 def plain(y, out, up_bias=None, *, rows, width, activation, dtype):

@@ -34,14 +34,16 @@ def centred(values, columns):
 
 
 def normalised(values, weight, bias, *, columns, eps, kind):
-    """The normalised panels; `weight` and `bias` are panels f32[1, 128], or None.
+    """The normalised panels; `weight` and `bias` are panels f32[1, 128], or None: no factor, no shift.
 
     rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b.
     """
     if kind == "layer":
         values = centred(values, columns)
     scale = lax.rsqrt(total([value * value for value in values]) * (1.0 / columns) + eps)
-    values = [value * scale * gain for value, gain in zip(values, weight, strict=True)]
+    values = [value * scale for value in values]
+    if weight is not None:
+        values = [value * gain for value, gain in zip(values, weight, strict=True)]
     return values if bias is None else [value + shift for value, shift in zip(values, bias, strict=True)]
 
 
@@ -52,12 +54,24 @@ def with_bias(values, bias):
     return [value + shift for value, shift in zip(values, load_vector(bias, len(values)), strict=True)]
 
 
-def norm(x, weight, out, bias=None, *, rows, columns, eps, kind, dtype):
+def norm_vectors(weight, bias, panels):
+    """The panels of a norm's factor and shift, None for one that there is not."""
+    return [None if vector is None else load_vector(vector, panels) for vector in (weight, bias)]
+
+
+def norm(x, out, weight=None, bias=None, *, rows, columns, eps, kind, dtype):
     """Normalise the residual f32[rows, columns] into the left side of a dot."""
     panels = -(-columns // LANES)
-    gain, shift = load_vector(weight, panels), None if bias is None else load_vector(bias, panels)
+    gain, shift = norm_vectors(weight, bias, panels)
     scaled = normalised(load_panels(x, rows, panels), gain, shift, columns=columns, eps=eps, kind=kind)
     store_operand(out, rows, scaled, dtype)
+
+
+def norm_in_place(x, weight=None, bias=None, *, rows, columns, eps, kind):
+    """x = norm(x), f32[rows, columns]."""
+    panels = -(-columns // LANES)
+    gain, shift = norm_vectors(weight, bias, panels)
+    store_panels(x, rows, normalised(load_panels(x, rows, panels), gain, shift, columns=columns, eps=eps, kind=kind))
 
 
 def as_operand(x, out, *, rows, columns, dtype):
@@ -76,9 +90,9 @@ def residual_add(x, y, bias=None, *, rows, columns, multiplier):
     add_scaled(x, with_bias(load_panels(y, rows, -(-columns // LANES)), bias), rows, multiplier)
 
 
-def residual_add_norm(x, y, weight, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind):
+def residual_add_norm(x, y, weight=None, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind):
     """x += multiplier · norm(y + bias): a block whose output is normalised before it joins the residual."""
     panels = -(-columns // LANES)
-    gain, shift = load_vector(weight, panels), None if norm_bias is None else load_vector(norm_bias, panels)
+    gain, shift = norm_vectors(weight, norm_bias, panels)
     values = with_bias(load_panels(y, rows, panels), bias)
     add_scaled(x, normalised(values, gain, shift, columns=columns, eps=eps, kind=kind), rows, multiplier)

@@ -94,6 +94,7 @@ class DenseLowering:
                     width=self.width,
                     activation=self.dense.activation,
                     dtype=self.dtype,
+                    **({} if self.dense.limit is None else {"limit": self.dense.limit}),
                 ),
             )
 

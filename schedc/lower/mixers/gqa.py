@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schedc.ir.program import Buffer, Op, Region
+from dataclasses import replace
+
+from schedc.ir.expr import Const
+from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention, CacheStream
 from schedc.lower.feed_forwards.dense import output_rows, projection
@@ -22,6 +25,7 @@ from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
+from schedc.spec.norm import Norm
 from schedc.weights.layout import Columns, Inputs, VectorItem
 
 
@@ -42,16 +46,15 @@ class GqaLowering:
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
         splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}
         widths = {part: split.each * gqa.head_dim for part, split in splits.items()}
-        self.qkv = Matrix(
-            place.named("w_qkv"),
-            stored,
-            self.dtype,
-            spec.hidden,
-            tuple(
-                Columns(f"attn.{part}", 0, widths[part], **split.shard(gqa.head_dim)) for part, split in splits.items()
-            ),
-            place.layers,
-        )
+        columns = [
+            Columns(f"attn.{part}", 0, widths[part], **split.shard(gqa.head_dim)) for part, split in splits.items()
+        ]
+        self.gate_panel = ceil_div(sum(widths.values()), LANES)
+        if gqa.output_gate:
+            kept = self.gate_panel * LANES - widths["q"] - widths["k"]
+            columns[-1] = replace(columns[-1], pad_to=kept)
+            columns.append(Columns("attn.gate", 0, widths["q"], **self.split.query.shard(gqa.head_dim)))
+        self.qkv = Matrix(place.named("w_qkv"), stored, self.dtype, spec.hidden, tuple(columns), place.layers)
         self.o = Matrix(
             place.named("w_o"),
             stored,
@@ -67,7 +70,12 @@ class GqaLowering:
         return self.qkv, self.o
 
     def vectors(self) -> tuple[VectorItem, ...]:
-        """Biases of the heads, each head padded to whole panels, the norms of the heads, the output's bias."""
+        """What is read by `split_heads`, by `join_heads`, and the output's bias."""
+        bias = (VectorItem("attn.o_bias", self.spec.hidden),) if self.gqa.bias.o else ()
+        return (*self._split_vectors(), *self._join_vectors(), *bias)
+
+    def _split_vectors(self) -> tuple[VectorItem, ...]:
+        """Biases of the heads, each head padded to whole panels, and the norms of q and k."""
         gqa = self.gqa
         lanes = round_up(gqa.head_dim, LANES)
         items = [
@@ -82,14 +90,18 @@ class GqaLowering:
             for part, split in self.splits.items()
             if getattr(gqa.bias, part)
         ]
-        if gqa.qk_norm is not None:
-            offset = float(gqa.qk_norm.unit_offset)
-            items += [VectorItem(f"attn.{side}_norm", gqa.head_dim, add=offset) for side in ("q", "k")]
-            if gqa.qk_norm.bias:
-                items += [VectorItem(f"attn.{side}_norm_bias", gqa.head_dim) for side in ("q", "k")]
-        if gqa.bias.o:
-            items.append(VectorItem("attn.o_bias", self.spec.hidden))
+        heads = {"q": gqa.heads, "k": gqa.kv_heads}
+        for side, count in heads.items():
+            if gqa.qk_norm_over == "heads":
+                items += norm_items(gqa.qk_norm, f"attn.{side}_norm", count * gqa.head_dim, gqa.head_dim, lanes)
+            else:
+                items += norm_items(gqa.qk_norm, f"attn.{side}_norm", gqa.head_dim)
         return tuple(items)
+
+    def _join_vectors(self) -> tuple[VectorItem, ...]:
+        gqa, query = self.gqa, self.split.query
+        sinks = (VectorItem("attn.sinks", gqa.heads, of=query.total, **query.shard()),) if gqa.sinks else ()
+        return (*sinks, *norm_items(gqa.output_norm, "attn.output_norm", gqa.head_dim))
 
     def declarations(self, grain: Grain) -> Declarations:
         gqa, rows, named = self.gqa, self.shape.padded_rows, self.place.named
@@ -116,16 +128,19 @@ class GqaLowering:
         rows, named, dtype = self.shape.padded_rows, self.place.named, self.dtype
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         gqa = self.gqa
+        split_norm = norm_attributes(gqa.qk_norm)
+        if gqa.qk_norm is not None:
+            split_norm |= {"norm_over": "heads"} if gqa.qk_norm_over == "heads" else {}
+            split_norm |= {"norm_after_rope": True} if gqa.qk_norm_after_rope else {}
 
         def heads(site: Site) -> tuple[Op, ...]:
-            head_vectors = [item.weight for item in self.vectors() if item.weight != self.output_bias]
             return (
                 compute(
                     "split_heads",
                     reads={
                         "y": whole[named("projected")],
                         "rope": self.rope,
-                        **{name.removeprefix("attn."): site.vector(name) for name in head_vectors},
+                        **operands(site, self._split_vectors()),
                     },
                     writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
                     rows=rows,
@@ -134,22 +149,28 @@ class GqaLowering:
                     head_dim=gqa.head_dim,
                     scale=gqa.score_scale,
                     rotary=gqa.rotary_dim,
-                    norm_eps=gqa.qk_norm.eps if gqa.qk_norm else 0.0,
-                    norm_kind=gqa.qk_norm.kind if gqa.qk_norm else "rms",
+                    **split_norm,
                 ),
             )
 
         def join(site: Site) -> tuple[Op, ...]:
+            panels = ceil_div(gqa.heads * gqa.head_dim, LANES)
+            gate = Region(named("projected"), panels * rows, Const(self.gate_panel * rows))
             return (
                 compute(
                     "join_heads",
-                    reads={"state": whole[named("softmax")]},
+                    reads={
+                        "state": whole[named("softmax")],
+                        "gate": gate if gqa.output_gate else None,
+                        **operands(site, self._join_vectors()),
+                    },
                     writes={"out": whole[named("attended")]},
                     rows=rows,
                     heads=gqa.heads,
                     kv_heads=gqa.kv_heads,
                     head_dim=gqa.head_dim,
                     dtype=dtype,
+                    **norm_attributes(gqa.output_norm),
                 ),
             )
 
@@ -158,9 +179,32 @@ class GqaLowering:
             projection(named("qkv"), self.qkv, self.source, named("projected"), grain, rows),
             Phase(named("heads"), heads, vectors=vectors),
             Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
-            Phase(named("join"), join),
+            Phase(named("join"), join, vectors=vectors if self._join_vectors() else None),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
+
+
+def norm_items(
+    norm: Norm | None, name: str, length: int, block: int = 0, block_lanes: int = 0
+) -> tuple[VectorItem, ...]:
+    """The vectors of a norm inside the mixer, whose weights are called `name` and `name`_bias."""
+    if norm is None:
+        return ()
+    names = ((name, norm.weight, float(norm.unit_offset)), (f"{name}_bias", norm.bias, 0.0))
+    return tuple(
+        VectorItem(weight, length, block=block, block_lanes=block_lanes, add=add)
+        for weight, present, add in names
+        if present
+    )
+
+
+def norm_attributes(norm: Norm | None) -> dict[str, Attribute]:
+    return {} if norm is None else {"norm_kind": norm.kind, "norm_eps": norm.eps}
+
+
+def operands(site: Site, items: tuple[VectorItem, ...]) -> dict[str, Region | None]:
+    """Vectors of the layer as operands, by the names of their weights."""
+    return {item.weight.removeprefix("attn."): site.vector(item.weight) for item in items}
 
 
 def attention(gqa: Gqa) -> Attention:
@@ -173,7 +217,7 @@ def attention(gqa: Gqa) -> Attention:
         chains=gqa.kv_heads,
         query_rows=panels * block,
         state_rows=(panels + 2) * block,
-        sight=Sight(gqa.window),
+        sight=Sight(gqa.window, gqa.chunk),
         attributes={
             "kv_heads": gqa.kv_heads,
             "group": gqa.heads // gqa.kv_heads,
