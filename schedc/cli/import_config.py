@@ -24,16 +24,21 @@ def import_config(
 ) -> None:
     """Write the model spec of a Hugging Face config.json. What a spec cannot express is refused by its key.
 
+    What it does without, such as a vision tower, is said on stderr and in the spec's first lines.
+
     Example:
 
       schedc import qwen3-8b/config.json -o qwen3-8b.yaml && schedc compile ./qwen3-8b.yaml
     """
     from schedc.cli.files import write_text
     from schedc.spec.dump import dump_spec
-    from schedc.spec.importers.import_config import import_config as read
+    from schedc.spec.importers.import_config import import_with_report
 
-    spec = read(config, name)
-    text = dump_spec(spec, config.name)
+    imported = import_with_report(config, name)
+    spec = imported.spec
+    text = dump_spec(spec, config.name, imported.left_out)
+    for line in imported.left_out:
+        typer.echo(f"note: {line}", err=True)
     if output is not None:
         write_text(output, text)
     if json:

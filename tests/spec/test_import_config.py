@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from schedc.errors import ConfigError, UserError
 from schedc.spec.dump import dump_spec
 from schedc.spec.importers.decoder import runs
-from schedc.spec.importers.import_config import import_config
+from schedc.spec.importers.import_config import import_config, import_with_report
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MODEL_SPECS = Path(__file__).parents[2] / "model_specs"
@@ -26,7 +27,17 @@ PACKAGED = {
     "starcoder2-7b": "mlc-starcoder2",
 }
 ROPE_JUNK = {"rope_type": "yarn", "factor": "x", "rope_theta": [], "type": [1], "partial_rotary_factor": "x"}
-EXPRESSIBLE = {*PACKAGED.values(), "EXAONE-4.0-32B", "Meta-Llama-3.1-70B", "mlc-gemma2_9b", "mlc-gemma3_1b_it"}
+EXPRESSIBLE = {
+    *PACKAGED.values(),
+    "EXAONE-4.0-32B",
+    "GLM-4.5-rtp",
+    "Llama-4-Scout-17B-16E-Instruct",
+    "Meta-Llama-3.1-70B",
+    "deepseek-v2-lite",
+    "hfdefault-muse_spark_text",
+    "mlc-gemma2_9b",
+    "mlc-gemma3_1b_it",
+}
 
 
 def config(name: str, **changes) -> dict:
@@ -43,7 +54,8 @@ def refusals(data: dict | Path) -> list[str]:
 @pytest.mark.parametrize("name", PACKAGED)
 def test_the_specs_that_come_with_schedc_are_their_imported_configs(name):
     source = f"{PACKAGED[name]}.json"
-    assert (MODEL_SPECS / f"{name}.yaml").read_text() == dump_spec(import_config(CONFIGS / source, name), source)
+    imported = import_with_report(CONFIGS / source, name)
+    assert (MODEL_SPECS / f"{name}.yaml").read_text() == dump_spec(imported.spec, source, imported.left_out)
 
 
 def test_every_packaged_spec_has_a_config():
@@ -53,10 +65,11 @@ def test_every_packaged_spec_has_a_config():
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_published_config_is_a_spec_or_is_refused_by_key(path):
     if path.stem in EXPRESSIBLE:
-        assert import_config(path).num_layers == json.loads(path.read_text())["num_hidden_layers"]
+        data = json.loads(path.read_text())
+        assert import_config(path).num_layers == data.get("text_config", data)["num_hidden_layers"]
     else:
         keys = [line.split(": ")[0] for line in refusals(path)]
-        assert keys[0] in ("model_type", "rope_scaling.rope_type")
+        assert keys[0].removeprefix("text_config.") in ("model_type", "rope_scaling.rope_type", "quantization_config")
         assert len(set(keys)) == len(keys)
 
 
@@ -66,7 +79,7 @@ def test_a_refusal_names_every_key_at_once():
         "head_dim: 'x' is not a whole number",
         "hidden_act: activation 'mish' is not supported; known: "
         "silu, swish, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, relu2",
-        "num_experts: experts are not supported yet",
+        "num_experts: experts are not known in this family",
         "rope_scaling.rope_type: scaling 'ntk' is not supported; known: linear, llama3, yarn",
         "surprise: unknown key, so what it asks for is unknown too",
     ]
@@ -77,16 +90,14 @@ def test_a_refusal_names_every_key_at_once():
     [
         ("mlc-phi-3_5", ["rope_scaling.rope_type: scaling 'longrope' is not supported; known: linear, llama3, yarn"]),
         ("mlc-olmo2_7b",
-         ["model_type: olmo2: q and k are normalised over all heads jointly, a spec normalises each head"]),
+         ["model_type: olmo2: q and k are normalised over all heads jointly, which is not supported for this family "
+          "yet"]),
         ("falcon-40b",
          ["model_type: falcon: attention and feed-forward in parallel are not supported",
           "parallel_attn: attention and feed-forward in parallel are not supported"]),
         ("mlc-gpt2",
          ["model_type: gpt2: learned positions are not supported", "n_ctx: learned positions are not supported",
           "n_positions: learned positions are not supported"]),
-        ("Mixtral-8x7B-v0.1",
-         ["model_type: mixtral: experts are not supported yet", "num_experts_per_tok: experts are not supported yet",
-          "num_local_experts: experts are not supported yet", "router_aux_loss_coef: experts are not supported yet"]),
     ],
 )  # fmt: skip
 def test_what_a_family_needs_and_a_spec_lacks_is_named(name, lines):
@@ -95,8 +106,68 @@ def test_what_a_family_needs_and_a_spec_lacks_is_named(name, lines):
 
 def test_the_text_model_inside_a_multimodal_config_is_looked_into():
     lines = refusals(config("Kimi-K3"))
-    assert "text_config.kv_lora_rank: latent attention (MLA) is not supported yet" in lines
-    assert "vision_config: only text models are supported" in lines
+    assert "text_config.attn_res_block_size: attention residuals are not supported yet" in lines
+    assert lines[0] == "model_type: kimi_k3: linear attention and state-space mixers are not supported yet"
+
+
+def test_of_a_multimodal_config_the_text_model_is_imported_and_the_rest_said_to_be_left_out():
+    data = config("Llama-4-Scout-17B-16E-Instruct", vision_config={"hidden_size": 8}, image_token_index=3)
+    imported = import_with_report(data)
+    assert imported.spec.hidden == data["text_config"]["hidden_size"]
+    assert imported.left_out == ("vision_config: left out: the vision tower is not imported, only the text model",)
+
+
+def test_a_key_of_the_wrapper_and_one_of_the_text_model_must_agree():
+    data = config("Llama-4-Scout-17B-16E-Instruct", eos_token_id=7, surprise=1)
+    data["text_config"] |= {"eos_token_id": 8, "wonder": 1}
+    assert refusals(data) == [
+        "eos_token_id: 7 disagrees with text_config.eos_token_id 8",
+        "surprise: unknown key, so what it asks for is unknown too",
+        "text_config.wonder: unknown key, so what it asks for is unknown too",
+    ]
+
+
+def test_layers_that_predict_further_tokens_are_left_out_aloud():
+    imported = import_with_report(config("GLM-4.5-rtp"))
+    assert imported.spec.num_layers == 92
+    assert imported.left_out == (
+        "num_nextn_predict_layers: left out: layers that predict further tokens take no part in decoding one token",
+    )
+    assert import_with_report(config("GLM-4.5-rtp", num_nextn_predict_layers=0)).left_out == ()
+
+
+def layer(name: str, index: int):
+    return next(at.block for at in import_config(config(name)).iter_layers() if at.layer == index)
+
+
+def test_yarn_of_latent_attention_scales_the_scores_by_the_square_of_its_second_factor():
+    mixer = layer("deepseek-v2-lite", 3).mixer
+    assert mixer.score_scale == pytest.approx(192**-0.5 * (0.1 * 0.707 * math.log(40) + 1) ** 2)
+    assert mixer.rope.pairs == "adjacent" and mixer.q_rank is None
+
+
+def test_the_first_layers_of_glm_are_dense_and_half_of_its_heads_turns():
+    assert [layer("GLM-4.5-rtp", index).feed_forward.kind for index in (2, 3)] == ["dense", "moe"]
+    mixer = layer("GLM-4.5-rtp", 3).mixer
+    assert (mixer.rotary_dim, mixer.head_dim, mixer.bias.q, mixer.bias.o) == (64, 128, True, False)
+
+
+def test_every_fourth_layer_of_llama_4_is_full_without_rope_and_tuned_by_position():
+    chunked, full = (layer("Llama-4-Scout-17B-16E-Instruct", index).mixer for index in (2, 3))
+    assert (chunked.chunk, chunked.rope.pairs, chunked.qk_norm_after_rope, chunked.temperature) == (
+        8192, "adjacent", True, None,
+    )  # fmt: skip
+    assert (full.chunk, full.rope, full.qk_norm) == (None, None, None)
+    assert (full.temperature.scale, full.temperature.interval) == (0.1, 8192)
+
+
+def test_muse_spark_counts_its_full_layers_back_from_the_last():
+    name = "hfdefault-muse_spark_text"
+    full = [at.layer for at in import_config(config(name)).iter_layers() if at.block.mixer.window is None]
+    assert full == list(range(1, 62, 4))
+    block = layer(name, 1)
+    assert block.mixer.rope is None and block.mixer.score_scale == pytest.approx(5.4730064863875 / 8)
+    assert (block.post_mixer_norm.weight, block.post_feed_forward_norm.scale_first) == (False, True)
 
 
 def test_heads_that_do_not_divide_are_refused_by_the_spec():
@@ -112,10 +183,14 @@ def test_a_missing_key_without_a_default_is_named():
 @pytest.mark.parametrize("name", sorted(EXPRESSIBLE))
 def test_no_value_of_any_key_ends_in_a_traceback(name):
     """Every single key with every kind of wrong value: a spec or a refusal, nothing else."""
-    for key in config(name):
-        for value in (None, True, -1, 0, 2.5, "x", [], ["x"], {}, ROPE_JUNK):
+    data = config(name)
+    inner = data.get("text_config", {})
+    for value in (None, True, -1, 0, 2.5, "x", [], ["x"], {}, ROPE_JUNK):
+        wrong = [data | {key: value} for key in data]
+        wrong += [data | {"text_config": inner | {key: value}} for key in inner]
+        for changed in wrong:
             with contextlib.suppress(ConfigError):
-                import_config(config(name, **{key: value}))
+                import_config(changed)
 
 
 def test_broken_json_is_refused_with_its_place(tmp_path: Path):

@@ -3,28 +3,34 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from schedc.errors import ConfigError
-from schedc.spec.importers.keys import INEXPRESSIBLE_KEYS, SILENT_KEYS
+from schedc.spec.importers.keys import INEXPRESSIBLE_KEYS, OTHER_FAMILIES_KEYS, SILENT_KEYS
 
 T = TypeVar("T", int, float, bool, str)
 _NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
 class Config:
-    """`data` with a ledger: a key is read, ruled out or ignored by name, else `finish` refuses it.
+    """`data` with a ledger: a key is read, ruled out or ignored by name, else `account` refuses it.
 
     Nothing here raises for a bad value; faults are gathered in `faults`, and a stand-in value is returned.
     """
 
-    def __init__(self, data: dict[str, Any], source: str) -> None:
+    def __init__(self, data: dict[str, Any], source: str, prefix: str = "") -> None:
         self.data = data
         self.source = source
+        self.prefix = prefix
         self.faults: list[str] = []
+        self.left_out: list[str] = []
         self._accounted: set[str] = set()
 
     def refuse(self, key: str, why: str) -> None:
         self._accounted.add(key)
-        self.faults.append(f"{key}: {why}")
+        self.faults.append(f"{self.prefix}{key}: {why}")
+
+    def leave_out(self, key: str, why: str) -> None:
+        """A key whose feature the spec does without, and may: the import says so."""
+        self._accounted.add(key)
+        self.left_out.append(f"{self.prefix}{key}: left out: {why}")
 
     def required(self, key: str, kind: type[T]) -> T:
         value = self.optional(key, kind)
@@ -69,18 +75,24 @@ class Config:
         """Keys that change nothing about a decode step of this family."""
         self._accounted.update(keys)
 
-    def finish(self) -> None:
-        """Raises ConfigError with all faults, one of them for each key nobody accounted for."""
+    def only_architectures(self, *endings: str) -> None:
+        """Classes with another ending do other things than generate text."""
+        architectures = self.raw("architectures") or []
+        for architecture in architectures if isinstance(architectures, list) else [architectures]:
+            if not str(architecture).endswith(endings):
+                self.refuse("architectures", f"{architecture}: only {' and '.join(endings)} models generate text")
+
+    def account(self) -> None:
+        """Refuses each key nobody accounted for."""
         for key, value in self.data.items():
             if key in self._accounted or key in SILENT_KEYS:
                 continue
-            if key in INEXPRESSIBLE_KEYS:
+            why = INEXPRESSIBLE_KEYS.get(key) or OTHER_FAMILIES_KEYS.get(key)
+            if why is not None:
                 if means_something(value):
-                    self.refuse(key, INEXPRESSIBLE_KEYS[key])
+                    self.refuse(key, why)
             else:
                 self.refuse(key, "unknown key, so what it asks for is unknown too")
-        if self.faults:
-            raise ConfigError(self.source, self.faults)
 
 
 def means_something(value: Any) -> bool:

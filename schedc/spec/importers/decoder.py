@@ -60,13 +60,20 @@ def rms_norm(config: Config, *, unit_offset: bool = False) -> dict[str, Any]:
     return norm | ({"unit_offset": True} if unit_offset else {})
 
 
-def dense(config: Config, *, gated: bool, activation_key: str = "hidden_act", bias: bool = False) -> dict[str, Any]:
+def dense(
+    config: Config,
+    *,
+    gated: bool,
+    activation_key: str = "hidden_act",
+    bias: bool = False,
+    width_key: str = "intermediate_size",
+) -> dict[str, Any]:
     activation = config.required(activation_key, str)
     if activation not in ACTIVATIONS and isinstance(config.data.get(activation_key), str):
         config.refuse(activation_key, f"activation {activation!r} is not supported; known: {', '.join(ACTIVATIONS)}")
     return {
         "kind": "dense",
-        "width": config.required("intermediate_size", int),
+        "width": config.required(width_key, int),
         "gated": gated,
         "activation": ACTIVATIONS.get(activation, "silu"),
         "bias": {"up": bias, "gate": bias and gated, "down": bias},

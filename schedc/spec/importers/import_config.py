@@ -1,6 +1,7 @@
 """`import_config`: the entry point of the importers."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,16 +9,30 @@ from schedc.errors import ConfigError, UserError
 from schedc.spec.importers.config import Config, means_something
 from schedc.spec.importers.keys import INEXPRESSIBLE_KEYS
 from schedc.spec.importers.registry import FAMILIES, INEXPRESSIBLE_FAMILIES
+from schedc.spec.importers.wrappers import text_model
 from schedc.spec.model import ModelSpec
 from schedc.validation import validate
 
 
+@dataclass(frozen=True)
+class Imported:
+    """A spec, and what of the config it does without: one line a key, with the reason."""
+
+    spec: ModelSpec
+    left_out: tuple[str, ...]
+
+
 def import_config(config: dict[str, Any] | str | Path, name: str | None = None) -> ModelSpec:
-    """The spec of the model of a `config.json`, given as its data or its path.
+    """The spec of the model of a `config.json`, given as its data or its path; of a multimodal one, its text model.
 
     `name` defaults to the file's name, or to its folder's if the file is called config.json.
     Raises UserError for a file that cannot be read, ConfigError with every key a spec cannot express.
     """
+    return import_with_report(config, name).spec
+
+
+def import_with_report(config: dict[str, Any] | str | Path, name: str | None = None) -> Imported:
+    """As `import_config`, with what was left out."""
     if isinstance(config, dict):
         return _import(config, "config", name or "model")
     path = Path(config)
@@ -41,30 +56,33 @@ def _read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def _import(data: dict[str, Any], source: str, name: str) -> ModelSpec:
-    model_type = data.get("model_type")
+def _import(data: dict[str, Any], source: str, name: str) -> Imported:
+    outer = Config(data, source)
+    config = text_model(outer) or outer
+    model_type = config.data.get("model_type")
     if not isinstance(model_type, str) or model_type not in FAMILIES:
-        raise ConfigError(source, [_family_fault(model_type), *_inexpressible(data)])
-    config = Config(data, source)
-    architectures = config.raw("architectures") or []
-    for architecture in architectures if isinstance(architectures, list) else [architectures]:
-        if not str(architecture).endswith("ForCausalLM"):
-            config.refuse("architectures", f"{architecture}: only ForCausalLM models generate text")
+        raise ConfigError(source, [_family_fault(model_type, config.prefix), *_inexpressible(data)])
+    config.only_architectures("ForCausalLM")
     fields = FAMILIES[model_type](config, name)
-    config.finish()
+    ledgers = (config,) if config is outer else (outer, config)
+    for ledger in ledgers:
+        ledger.account()
+    faults = [fault for ledger in ledgers for fault in ledger.faults]
+    if faults:
+        raise ConfigError(source, faults)
     spec, faults = validate(ModelSpec, fields)
     if spec is None:
         raise ConfigError(source, faults)
-    return spec
+    return Imported(spec, tuple(line for ledger in ledgers for line in ledger.left_out))
 
 
-def _family_fault(model_type: object) -> str:
+def _family_fault(model_type: object, prefix: str) -> str:
     if model_type is None:
-        return "model_type: missing, so the family is unknown"
+        return f"{prefix}model_type: missing, so the family is unknown"
     reason = INEXPRESSIBLE_FAMILIES.get(str(model_type))
     if reason:
-        return f"model_type: {model_type}: {reason}"
-    return f"model_type: {model_type} is not a family that can be imported; known: {', '.join(FAMILIES)}"
+        return f"{prefix}model_type: {model_type}: {reason}"
+    return f"{prefix}model_type: {model_type} is not a family that can be imported; known: {', '.join(FAMILIES)}"
 
 
 def _inexpressible(data: dict[str, Any], prefix: str = "") -> list[str]:

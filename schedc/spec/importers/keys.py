@@ -14,40 +14,64 @@ SILENT_KEYS = frozenset(
         # how transformers runs it
         "_attn_implementation", "attention_softmax_in_fp32", "cache_implementation", "chunk_size_feed_forward",
         "output_attentions", "output_hidden_states", "return_dict", "scale_attention_softmax_in_fp32", "use_cache",
+        # defaults of generation, and of transformers' own encoder-decoder models, that older versions wrote out
+        "bad_words_ids", "begin_suppress_tokens", "decoder_start_token_id", "diversity_penalty", "do_sample",
+        "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",
+        "forced_eos_token_id", "is_decoder", "length_penalty", "max_length", "min_length", "no_repeat_ngram_size",
+        "num_beam_groups", "num_beams", "num_return_sequences", "output_scores", "prefix", "remove_invalid_values",
+        "repetition_penalty", "return_dict_in_generate", "suppress_tokens", "temperature", "tf_legacy_loss",
+        "tokenizer_class", "top_k", "top_p", "torchscript", "typical_p", "use_bfloat16",
         # other tasks than generating text
-        "id2label", "is_encoder_decoder", "label2id", "problem_type", "task_specific_params",
+        "id2label", "finetuning_task", "label2id", "problem_type", "task_specific_params",
     }
 )  # fmt: skip
 
-_EXPERTS = "experts are not supported yet"
-_MLA = "latent attention (MLA) is not supported yet"
 _LINEAR = "linear attention and state-space mixers are not supported yet"
-_DRAFT = "extra prediction layers are not supported"
 _SPARSE = "sparse attention is not supported"
 _CONV = "convolution mixers are not supported"
 
 INEXPRESSIBLE_KEYS = {
+    "is_encoder_decoder": "only decoders are supported",
+    "add_cross_attention": "cross-attention is not supported",
+    "cross_attention_hidden_size": "cross-attention is not supported",
+    "pruned_heads": "pruned heads are not supported",
+    "tie_encoder_decoder": "only decoders are supported",
     "quantization_config": "quantised checkpoints are not supported yet; import the bf16 config",
     "compression_config": "quantised checkpoints are not supported yet; import the bf16 config",
-    "vision_config": "only text models are supported",
-    "audio_config": "only text models are supported",
     "n_ctx": "learned positions are not supported",
     "n_positions": "learned positions are not supported",
     "alibi": "ALiBi is not supported",
     "parallel_attn": "attention and feed-forward in parallel are not supported",
     "use_parallel_residual": "attention and feed-forward in parallel are not supported",
-    "attention_chunk_size": "chunked attention is not supported",
-    "no_rope_layers": "layers without rope in this family are not supported",
     "clip_qkv": "clipped q, k and v are not supported",
-    "swiglu_limit": "clamped activations are not supported",
     "attn_res_block_size": "attention residuals are not supported yet",
-    "residual_gate_temperature": "gated residuals are not supported",
-    "attn_output_gate": "gated attention output is not supported yet",
-    "output_multiplier": "the logit multiplier of this family is not supported yet",
-    "qk_scale_factor": "a norm of q and k without weight is not supported",
     "block_configs": "layers that differ one by one are not supported",
     "hybrid_override_pattern": _LINEAR,
     "index_topk": _SPARSE,
+    **dict.fromkeys(
+        ["linear_attn_config", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
+         "linear_value_head_dim", "linear_conv_kernel_dim", "full_attention_interval", "mamba_num_heads",
+         "mamba_head_dim", "mamba_d_state", "ssm_state_size", "kda_num_heads"],
+        _LINEAR,
+    ),
+    **dict.fromkeys(["conv_L_cache", "conv_dim", "conv_kernel"], _CONV),
+}  # fmt: skip
+"""Why a spec cannot express a key, when the key's value switches something on."""
+
+_EXPERTS = "experts are not known in this family"
+_MLA = "latent attention (MLA) is not known in this family"
+_DRAFT = "layers that predict further tokens are not known in this family"
+
+OTHER_FAMILIES_KEYS = {
+    "vision_config": "only text models are supported",
+    "audio_config": "only text models are supported",
+    "attention_chunk_size": "chunked attention is not known in this family",
+    "no_rope_layers": "layers without rope are not known in this family",
+    "swiglu_limit": "clamped activations are not known in this family",
+    "residual_gate_temperature": "gated residuals are not known in this family",
+    "attn_output_gate": "a gate of attention's output is not known in this family",
+    "output_multiplier": "a multiplier of the logits is not known in this family",
+    "qk_scale_factor": "a norm of q and k without weight is not known in this family",
     **dict.fromkeys(
         ["num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts", "num_shared_experts",
          "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_intermediate_size",
@@ -57,13 +81,6 @@ INEXPRESSIBLE_KEYS = {
         _EXPERTS,
     ),
     **dict.fromkeys(["kv_lora_rank", "q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"], _MLA),
-    **dict.fromkeys(
-        ["linear_attn_config", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
-         "linear_value_head_dim", "linear_conv_kernel_dim", "full_attention_interval", "mamba_num_heads",
-         "mamba_head_dim", "mamba_d_state", "ssm_state_size", "kda_num_heads"],
-        _LINEAR,
-    ),
-    **dict.fromkeys(["conv_L_cache", "conv_dim", "conv_kernel"], _CONV),
     **dict.fromkeys(["num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules"], _DRAFT),
 }  # fmt: skip
-"""Why a spec cannot express a key, when the key's value switches something on."""
+"""Keys that some family's importer reads: what they mean, for a family whose importer does not."""

@@ -4,10 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 from schedc.spec.importers.config import Config
+from schedc.spec.importers.deepseek import deepseek_v2, deepseek_v3
 from schedc.spec.importers.exaone4 import exaone4
 from schedc.spec.importers.gemma import gemma2, gemma3
+from schedc.spec.importers.glm4_moe import glm4_moe
+from schedc.spec.importers.gpt_oss import gpt_oss
 from schedc.spec.importers.llama import llama
+from schedc.spec.importers.llama4 import llama4
+from schedc.spec.importers.minimax_m2 import minimax_m2
 from schedc.spec.importers.mistral import mistral
+from schedc.spec.importers.muse_spark import muse_spark
 from schedc.spec.importers.phi3 import phi3
 from schedc.spec.importers.qwen import qwen2, qwen3
 from schedc.spec.importers.starcoder2 import starcoder2
@@ -16,23 +22,33 @@ Importer = Callable[[Config, str], dict[str, Any]]
 """(config, name of the model) → the spec as plain data; faults go into the config's ledger."""
 
 FAMILIES: dict[str, Importer] = {
+    "deepseek_v2": deepseek_v2,
+    "deepseek_v3": deepseek_v3,
     "exaone4": exaone4,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
+    "glm4_moe": glm4_moe,
+    "gpt_oss": gpt_oss,
+    "kimi_k2": deepseek_v3,
     "llama": llama,
+    "llama4_text": llama4,
+    "minimax_m2": minimax_m2,
     "mistral": mistral,
+    "muse_spark_text": muse_spark,
     "phi3": phi3,
     "qwen2": qwen2,
     "qwen3": qwen3,
     "starcoder2": starcoder2,
 }
 
+_LINEAR = "linear attention and state-space mixers are not supported yet"
+
 INEXPRESSIBLE_FAMILIES: dict[str, str] = {
     "falcon": "attention and feed-forward in parallel are not supported",
     "gpt2": "learned positions are not supported",
-    "llama4": "experts and chunked attention are not supported yet",
-    "mixtral": "experts are not supported yet",
-    "olmo2": "q and k are normalised over all heads jointly, a spec normalises each head",
+    "mixtral": "experts of this family are not supported yet",
+    "olmo2": "q and k are normalised over all heads jointly, which is not supported for this family yet",
     "lfm2": "convolution mixers are not supported",
+    **dict.fromkeys(["kimi_k3", "kimi_linear", "nemotron_h", "qwen3_5", "qwen3_5_moe"], _LINEAR),
 }
 """What no key of a config says about a family, and a spec cannot say either."""

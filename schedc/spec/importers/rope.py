@@ -24,8 +24,8 @@ SCALINGS = {"linear": {"factor": "factor"}, "llama3": _LLAMA3, "yarn": _YARN}
 """Per kind of scaling: its keys in a config → its fields in a spec."""
 
 
-def rope(config: Config, *, default_theta: float, head_dim: int) -> dict[str, Any]:
-    """The rope of a mixer with half-rotation. `default_theta` is the family's, for configs without one."""
+def rope(config: Config, *, default_theta: float, head_dim: int, default_part: float = 1.0) -> dict[str, Any]:
+    """The rope of a mixer with half-rotation; `default_theta` and `default_part` of a head are the family's own."""
     key = "rope_parameters" if config.data.get("rope_parameters") is not None else "rope_scaling"
     scaling = config.raw(key)
     if key == "rope_parameters":
@@ -44,7 +44,8 @@ def rope(config: Config, *, default_theta: float, head_dim: int) -> dict[str, An
     factor = config.optional("partial_rotary_factor", float)
     inner_factor = _inner_number(config, key, scaling, "partial_rotary_factor")
     factor = inner_factor if factor is None else factor
-    if factor is not None and factor != 1:
+    factor = default_part if factor is None else factor
+    if factor != 1:
         found["rotary_dim"] = int(head_dim * factor)
     return found | _scaling(config, key, scaling)
 
