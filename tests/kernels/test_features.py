@@ -36,7 +36,7 @@ SLOW = {  # Features whose difference is in the packed weights, or that another 
     "qk-norm after rope",
     "qk-norm without weight",
     "output gate",
-    "output norm",
+    "gated norm without weight",
     "clamped gate",
 }
 

@@ -229,9 +229,8 @@ def join_heads(
         return load_rows(state, first, rows, (panels + 2) * block)
 
     sink = None if sinks is None else load_vector(sinks, -(-heads // LANES))
-    gain, shift = (
-        None if vector is None else join(vector) for vector in norm_vectors(output_norm, output_norm_bias, panels)
-    )
+    factor_and_shift = norm_vectors(output_norm, output_norm_bias, panels)
+    of_head = [None if vector is None else [join(vector)[:, :head_dim]] for vector in factor_and_shift]
     joined = []
     for index in range(heads):
         amount = section(panels + 1, index)
@@ -244,7 +243,6 @@ def join_heads(
         else:
             value = join([section(p, index) * share for p in range(panels)])[:, :head_dim]
         if norm_kind != "none":
-            of_head = [None if vector is None else [vector] for vector in (gain, shift)]
             (value,) = normalised([value], *of_head, columns=head_dim, eps=norm_eps, kind=norm_kind)
         joined.append(value)
     width = -(-heads * head_dim // LANES)
