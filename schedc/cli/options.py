@@ -70,6 +70,8 @@ class ScheduleOptions:
     def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
         """Raises UserError for bad values."""
         from schedc.compiler.pipeline import Request
+        from schedc.lower.collectives.communication import Communication
+        from schedc.lower.collectives.group import topology_of
         from schedc.lower.graph import StepShape
         from schedc.schedule.registry import find_policy
         from schedc.target.target import parse_target
@@ -82,7 +84,8 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
-        shape = StepShape(rows, context, logits, target.devices_used)
+        talk = Communication(topology_of(target))
+        shape = StepShape(rows, context, logits, target.devices_used, communication=talk)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:

@@ -9,6 +9,7 @@ from schedc.compiler.pipeline import Compiled
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Array, Phase, Program, Start, walk
 from schedc.ir.text_print import print_op
+from schedc.lower.graph import shape_to_dict
 from schedc.weights.layout import layouts_hash, on_device, to_dict
 
 INTERFACE = 2
@@ -18,6 +19,7 @@ INTERFACE = 2
 def manifest(compiled: Compiled) -> dict[str, Any]:
     program, request = compiled.program, compiled.request
     kinds = {array.name: array for array in program.arrays}
+    shape = shape_to_dict(request.shape)
     return {
         "schedc": __version__,
         "interface": INTERFACE,
@@ -25,7 +27,8 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "model": request.spec.name,
         "target": request.target.name,
         "devices_used": request.target.devices_used,
-        "placement": request.shape.placement.model_dump(mode="json"),
+        "placement": shape["placement"],
+        "communication": shape["communication"],
         "policy": request.policy,
         "settings": dict(request.settings or {}),
         "rows": request.shape.rows,

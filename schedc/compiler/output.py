@@ -118,7 +118,7 @@ def read_output(folder: Path) -> Output:
     try:
         data = json.loads(_read(where))
         interface, spec_data, layouts = data["interface"], data["spec"], data["weights"]["layouts"]
-        sizes = {key: data[key] for key in ("rows", "context", "logits", "placement")}
+        sizes = {key: data[key] for key in ("rows", "context", "logits", "placement", "communication")}
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
     if interface != INTERFACE:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
+from schedc.ir.expr import Expr
 from schedc.ir.program import Attribute, Buffer, Op, Region
-from schedc.lower.exchange import Exchange, Turn
+from schedc.lower.collectives.protocol import Collective, complete
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -22,17 +26,26 @@ from schedc.spec.model import HALVES, Block, Half, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.weights.layout import VectorItem
 
+Parity = Callable[[int, Expr], Expr]
+"""Of the n-th sum of a block in a trip of its loop."""
+
 
 class BlockLowering:
     """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it.
 
-    Where devices have partial outputs, these are summed through `exchange` first.
+    Where devices have partial outputs, these are summed by `reduce` first, the all-reduce of all blocks.
     """
 
     def __init__(
-        self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None, exchange: Exchange
+        self,
+        block: Block,
+        spec: ModelSpec,
+        shape: StepShape,
+        place: Place,
+        rope: Region | None,
+        reduce: Collective | None,
     ) -> None:
-        self.exchange = exchange
+        self.reduce = reduce
         self.block, self.spec, self.shape, self.place = block, spec, shape, place
         self.dtype = spec.quantization.operand_dtype
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
@@ -64,20 +77,16 @@ class BlockLowering:
         """How often a layer sums partial outputs over the devices."""
         return self.mixer.partial + self.feed_forward.partial
 
-    def phases(self, grain: Grain, turn: Turn) -> tuple[Phase, ...]:
-        """`turn` is that of the layer's first sum."""
+    def phases(self, grain: Grain, parity: Parity) -> tuple[Phase, ...]:
         halves: tuple[tuple[Half, Part], ...] = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
-        turns = {"mixer": turn, "feed_forward": turn.later(int(self.mixer.partial))}
-        phases = [
-            phase
-            for half, part in halves
-            for phase in (
-                self._enter(half),
-                *part.phases(grain),
-                *(self._sum(half, part, turns[half]) if part.partial else ()),
-                self._leave(half, part),
-            )
-        ]
+        phases: list[Phase] = []
+        sums = 0
+        for half, part in halves:
+            phases += [self._enter(half), *part.phases(grain)]
+            if part.partial:
+                phases += self._sum(half, part, partial(parity, sums))
+                sums += 1
+            phases.append(self._leave(half, part))
         settled = tuple(op for _, part in halves for op in part.end(grain))
         return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
 
@@ -99,25 +108,14 @@ class BlockLowering:
 
         return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
 
-    def _sum(self, half: str, part: Part, turn: Turn) -> tuple[Phase, ...]:
-        """All devices' outputs, added in the order of their ranks: every device gets the same bits."""
-        exchange, y = self.exchange, Region(part.output, residual_rows(self.spec, self.shape))
-        shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden, "multiplier": 1.0}
-
-        def send(site: Site) -> tuple[Op, ...]:
-            return exchange.start(y, turn.slot(site.trip, exchange.slots))
-
-        def add_up(site: Site) -> tuple[Op, ...]:
-            slot = turn.slot(site.trip, exchange.slots)
-            first, *others = (exchange.part(device, slot) for device in range(exchange.devices))
-            return (
-                *exchange.finish(slot),
-                compute("move", {"x": first}, {"out": y}),
-                *(compute("residual_add", {"y": other}, updates={"x": y}, attributes=shape) for other in others),
-            )
-
+    def _sum(self, half: str, part: Part, parity: Callable[[Expr], Expr]) -> tuple[Phase, ...]:
+        reduce, y = self.reduce, Region(part.output, residual_rows(self.spec, self.shape))
+        assert reduce is not None
         named = self.place.named
-        return Phase(named(f"{half}_send"), send), Phase(named(f"{half}_sum"), add_up)
+        return (
+            Phase(named(f"{half}_send"), lambda site: reduce.start(y, parity(site.trip))),
+            Phase(named(f"{half}_sum"), lambda site: complete(reduce, y, parity(site.trip))),
+        )
 
     def _leave(self, half: Half, part: Part) -> Phase:
         norm = self.block.post_norm(half)

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
+from schedc.lower.collectives.communication import Communication
+from schedc.lower.collectives.group import Topology
 from schedc.placement.rules import PlacementRules
 from schedc.spec.storage import Dtype
 from schedc.weights.formats import FORMATS, cut_at
@@ -36,7 +38,7 @@ def round_up(a: int, multiple: int) -> int:
 class StepShape:
     """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids.
 
-    It runs on `devices` devices, which hold what `placement` says.
+    It runs on `devices` devices, which hold what `placement` says and talk as `communication` says.
     """
 
     rows: int
@@ -44,6 +46,7 @@ class StepShape:
     logits: bool = False
     devices: int = 1
     placement: PlacementRules = field(default_factory=PlacementRules)
+    communication: Communication = field(default_factory=Communication)
 
     @property
     def padded_rows(self) -> int:
@@ -57,7 +60,9 @@ def shape_to_dict(shape: StepShape) -> dict[str, Any]:
 
 
 def shape_from_dict(data: Mapping[str, Any]) -> StepShape:
-    return StepShape(**{**data, "placement": PlacementRules.model_validate(data["placement"])})
+    communication = {**data["communication"], "topology": Topology(**data["communication"]["topology"])}
+    placement = PlacementRules.model_validate(data["placement"])
+    return StepShape(**{**data, "placement": placement, "communication": Communication(**communication)})
 
 
 class Stream(Protocol):

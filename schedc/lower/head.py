@@ -5,7 +5,9 @@ from __future__ import annotations
 from schedc.ir.expr import Compare, Const, Element, Expr, Rank, minimum, mod, mul, sub
 from schedc.ir.program import Array, Buffer, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
 from schedc.lower.block import norm_items, normalise, residual_rows
-from schedc.lower.exchange import Exchange
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Collective, Exchanged, complete
+from schedc.lower.collectives.registry import make_collective
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -35,7 +37,7 @@ class HeadLowering:
         columns = Columns(weight, 0, self.split.each, **self.split.shard())
         self.matrix = Matrix("w_head", spec.quantization.format("head"), self.dtype, spec.hidden, (columns,))
         self.vectors = VectorBlock("final_vectors", norm_items(spec.final_norm, "final_norm", spec))
-        self.exchange = Exchange("best", shape.devices, 2 * shape.padded_rows) if self.split.is_split else None
+        self.gather = all_gather(shape) if self.split.is_split else None
 
     def streams(self) -> tuple[Stream, ...]:
         return self.vectors, self.matrix
@@ -58,7 +60,10 @@ class HeadLowering:
                 (Array("logits", grain.tiles(self.matrix) * logits, "output"),),
                 semaphores=(Semaphore("logits_written", 2),),
             )
-        return declared + self.exchange.declarations() if self.exchange else declared
+        if self.gather is None:
+            return declared
+        candidates = Buffer("candidates", WORK, self.gather.exchanged.target_rows)
+        return declared + self.gather.declarations() + Declarations((candidates,))
 
     def phases(self, grain: Grain) -> tuple[Phase, ...]:
         spec, rows = self.spec, self.shape.padded_rows
@@ -132,10 +137,18 @@ class HeadLowering:
 
     def _gathered(self, best: Region) -> tuple[tuple[Op, ...], Region]:
         """The best of every device, of which the lowest id wins where they are equal."""
-        if self.exchange is None:
+        if self.gather is None:
             return (), best
-        slot = Const(0)
-        return (*self.exchange.start(best, slot), *self.exchange.finish(slot)), self.exchange.whole(slot)
+        candidates = Region("candidates", self.gather.exchanged.target_rows)
+        once = Const(0)
+        return (*self.gather.start(best, once), *complete(self.gather, candidates, once)), candidates
+
+
+def all_gather(shape: StepShape) -> Collective:
+    """What brings every device's best logits and their ids, f32[2 · rows, 128], to all."""
+    group = Group(shape.devices, shape.devices)
+    best = Exchanged("best_of_all", "all_gather", group, shape.communication.topology, 2 * shape.padded_rows)
+    return make_collective("one_shot", best)
 
 
 def logits_tile(site: Site, size: int, tiles: int, fold) -> tuple[Op, ...]:

@@ -22,10 +22,6 @@ CACHE = "cache"
 assume that every activation stored might be one of them."""
 
 
-PEERS = "peers"
-"""The pool that other devices write."""
-
-
 @dataclass(frozen=True)
 class Place:
     """Where a block stands: `suffix` makes its names unique, `layers` are its layers, `counter` their loop."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from schedc.errors import SpecError
 from schedc.ir.expr import Element, Expr, mul
 from schedc.ir.program import (
@@ -20,7 +22,9 @@ from schedc.ir.program import (
 )
 from schedc.lower.block import BlockLowering, norm_items, norm_vectors, residual_rows
 from schedc.lower.caches.stream import is_active
-from schedc.lower.exchange import Exchange, Turn
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Collective, Exchanged, occurrence_parity
+from schedc.lower.collectives.registry import make_collective
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -50,7 +54,7 @@ class StepLowering:
         self.spec, self.shape = spec, shape
         self.dtype = spec.quantization.operand_dtype
         self.rope_tables = rope_tables(spec, shape)
-        self.exchange = Exchange("sum", shape.devices, residual_rows(spec, shape), slots=2)
+        self.reduce = all_reduce(spec, shape)
         self.blocks: list[list[BlockLowering]] = []
         single = len(spec.layers) == 1 and len(spec.layers[0].pattern) == 1
         first = 0
@@ -60,7 +64,7 @@ class StepLowering:
             for index, block in enumerate(run.pattern):
                 layers = tuple(range(first + index, first + run.repeat * period, period))
                 place = Place("" if single else f"_{run_index}_{index}", run_counter(run_index), layers)
-                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer), self.exchange))
+                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer), self.reduce))
             self.blocks.append(row)
             first += run.repeat * period
         items = norm_items(spec.embedding.norm, "embedding_norm", spec)
@@ -78,19 +82,20 @@ class StepLowering:
         for run in self.blocks:
             for block in run:
                 declarations += block.declarations(grain)
-        if any(block.sums for run in self.blocks for block in run):
-            declarations += self.exchange.declarations()
+        if self.reduce is not None and any(block.sums for run in self.blocks for block in run):
+            declarations += self.reduce.declarations()
         segments = [Segment("begin", "", 1, self._begin(grain))]
         summed = 0
         for index, run in enumerate(self.blocks):
-            turn = Turn(summed, sum(block.sums for block in run))
-            summed += turn.each * self.spec.layers[index].repeat
+            trips, sums = self.spec.layers[index].repeat, sum(block.sums for block in run)
             phases: tuple[Phase, ...] = ()
+            earlier = 0
             for block in run:
-                phases += block.phases(grain, turn)
-                turn = turn.later(block.sums)
+                parity = partial(sum_parity, summed, sums, earlier)
+                phases += block.phases(grain, parity)
+                earlier += block.sums
+            summed += sums * trips
             prefetches = tuple(prefetch for block in run for prefetch in block.prefetches(grain))
-            trips = self.spec.layers[index].repeat
             segments.append(Segment(f"layers_{index}", run_counter(index), trips, phases, prefetches))
         segments.append(Segment("finish", "", 1, self.head.phases(grain)))
         return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations)
@@ -191,6 +196,21 @@ class StepLowering:
         shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
         reads = norm_vectors(norm, site, "embedding_norm")
         return (compute("norm_in_place", reads, updates={"x": x}, attributes=shape, eps=norm.eps, kind=norm.kind),)
+
+
+def all_reduce(spec: ModelSpec, shape: StepShape) -> Collective | None:
+    """What sums f32[rows, hidden] over all devices; None if there is one device."""
+    if shape.devices == 1:
+        return None
+    talk = shape.communication
+    group = Group(shape.devices, shape.devices)
+    summed = Exchanged("sum", "all_reduce", group, talk.topology, residual_rows(spec, shape), talk.wire)
+    return make_collective(talk.all_reduce, summed)
+
+
+def sum_parity(before: int, per_trip: int, earlier: int, index: int, trip: Expr) -> Expr:
+    """Of sum `index` of a block, with `earlier` ones in the same trip and `before` ones before the loop."""
+    return occurrence_parity(before, per_trip, earlier + index, trip)
 
 
 def run_counter(run: int) -> str:
