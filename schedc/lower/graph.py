@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
@@ -19,7 +19,7 @@ from schedc.lower.collectives.group import Topology
 from schedc.placement.rules import PlacementRules
 from schedc.spec.storage import Dtype
 from schedc.weights.formats import FORMATS, cut_at
-from schedc.weights.layout import Columns, Inputs, Layout, PanelMatrix, VectorItem, Vectors
+from schedc.weights.layout import Columns, Inputs, Layout, Members, PanelMatrix, VectorItem, Vectors
 
 LANES = 128
 PER_WORD = {"bf16": 2, "f32": 1}
@@ -84,7 +84,7 @@ class Matrix:
     """The right side of a dot `[depth, columns]`, one matrix a layer in `layers` (none: one matrix of the model).
 
     `format` is what it is stored in, `dtype` what its dots are computed in: that of their left side. `inputs` says
-    which rows it has of the weights, where it does not have all.
+    which rows it has of the weights, where it does not have all. `members`: one matrix of each.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Matrix:
     columns: tuple[Columns, ...]
     layers: tuple[int, ...] = ()
     inputs: tuple[Inputs, ...] = ()
+    members: tuple[Members, ...] = ()
 
     @property
     def units(self) -> int:
@@ -116,16 +117,19 @@ class Matrix:
     def layout(self, tile_units: int) -> PanelMatrix:
         tiles = ceil_div(self.units, tile_units)
         tiling = tiles, tile_units
-        return PanelMatrix(self.name, self.stored, self.layers, self.depth, *tiling, self.columns, self.inputs)
+        return PanelMatrix(
+            self.name, self.stored, self.layers, self.depth, *tiling, self.columns, self.inputs, self.members
+        )
 
 
 @dataclass(frozen=True)
 class VectorBlock:
-    """The small f32 vectors of a layer (norms, biases), moved together."""
+    """The small f32 vectors of a layer, or of each of its `members` (norms, biases), moved together."""
 
     name: str
     items: tuple[VectorItem, ...]
     layers: tuple[int, ...] = ()
+    members: tuple[Members, ...] = ()
 
     @property
     def units(self) -> int:
@@ -145,15 +149,21 @@ class VectorBlock:
         return self.layout(1).offsets[index], self.items[index].rows
 
     def layout(self, tile_units: int) -> Vectors:
-        return Vectors(self.name, self.layers, self.items)
+        return Vectors(self.name, self.layers, self.items, self.members)
+
+
+Order = Literal["found", "number"]
+"""Of the members of a selection: as they are found (the choices of the first row first), or by their number."""
 
 
 @dataclass(frozen=True)
 class Grain:
-    """Sizes the schedule chooses: units a tile of every stream, tokens a tile of the KV cache."""
+    """What of the schedule shapes the graph: units a tile of every stream, tokens a tile of the KV cache, the order in
+    which the members of every selection are gone through (as they are found, if it is not named)."""
 
     tile_units: Mapping[str, int]
     kv_tokens: int
+    orders: Mapping[str, Order] = field(default_factory=dict)
 
     def tiles(self, stream: Stream) -> int:
         return ceil_div(stream.units, self.tile_units[stream.name])
@@ -164,13 +174,17 @@ class Grain:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a phase finds what it streams: the slot of the current tile, the tile's number, the layer's vectors."""
+    """Where a phase finds what it streams: the slot of the current tile, the tile's number, the layer's vectors.
+
+    `member`: which one of a selection it is at.
+    """
 
     trip: Expr = field(default_factory=lambda: Const(0))
     tile: Expr = field(default_factory=lambda: Const(0))
     weight: Region | None = None
     vectors: Region | None = None
     vector_block: VectorBlock | None = None
+    member: Expr | None = None
 
     def vector(self, weight: str) -> Region:
         assert self.vectors is not None and self.vector_block is not None
@@ -186,6 +200,31 @@ class Phase:
     ops: Callable[[Site], tuple[Op, ...]]
     stream: str | None = None
     vectors: str | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Members that are chosen while the step runs, such as experts: `ids[i]` in SMEM for i < `count[0]` <= `most`.
+
+    `known`: from the start of that phase of the segment on. Each member has matrices of its own in its streams, of
+    `members` that this device holds.
+    """
+
+    ids: str
+    count: str
+    members: int
+    most: int
+    known: str
+
+
+@dataclass(frozen=True)
+class Each:
+    """`phases` for every chosen member, with the loop counter `counter`. Their streams begin and end with the loop."""
+
+    name: str
+    counter: str
+    selection: Selection
+    phases: tuple[Phase, ...]
 
 
 @dataclass(frozen=True)
@@ -205,8 +244,25 @@ class Segment:
     name: str
     counter: str
     trips: int
-    phases: tuple[Phase, ...]
+    phases: tuple[Phase | Each, ...]
     prefetches: tuple[Prefetch, ...] = ()
+
+    def consumed(self) -> list[str]:
+        """The streams of the phases of its own, in the order in which their use ends."""
+        return consumed(tuple(phase for phase in self.phases if isinstance(phase, Phase)))
+
+    def selections(self) -> tuple[Each, ...]:
+        return tuple(phase for phase in self.phases if isinstance(phase, Each))
+
+
+def consumed(phases: tuple[Phase, ...]) -> list[str]:
+    """The streams of phases in the order in which their use ends."""
+    last: dict[str, int] = {}
+    for place, phase in enumerate(phases):
+        for name in (phase.stream, phase.vectors):
+            if name is not None:
+                last[name] = place
+    return sorted(last, key=lambda name: last[name])
 
 
 @dataclass(frozen=True)
@@ -237,6 +293,9 @@ class StepGraph:
     streams: tuple[Stream, ...]
     segments: tuple[Segment, ...]
     declarations: Declarations
+
+    def selections(self) -> tuple[Each, ...]:
+        return tuple(each for segment in self.segments for each in segment.selections())
 
     def stream(self, name: str) -> Stream:
         return next(stream for stream in self.streams if stream.name == name)

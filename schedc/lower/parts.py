@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from schedc.ir.expr import Const, Counter, Expr, as_expr
 from schedc.ir.program import Attribute, Compute, Loop, Op, Operand, Region
-from schedc.lower.graph import PER_WORD, Declarations, Grain, Matrix, Phase, Prefetch
+from schedc.lower.graph import PER_WORD, Declarations, Each, Grain, Phase, Prefetch, Stream
 from schedc.weights.layout import VectorItem
 
 WORK = "work"
@@ -24,14 +24,18 @@ assume that every activation stored might be one of them."""
 
 @dataclass(frozen=True)
 class Place:
-    """Where a block stands: `suffix` makes its names unique, `layers` are its layers, `counter` their loop."""
+    """Where a block stands: `suffix` makes its names unique, `layers` are its layers, `counter` their loop.
+
+    `part` stands before the names of a part of it, such as its shared experts.
+    """
 
     suffix: str
     counter: str
     layers: tuple[int, ...]
+    part: str = ""
 
     def named(self, name: str) -> str:
-        return name + self.suffix
+        return self.part + name + self.suffix
 
 
 class Part(Protocol):
@@ -44,10 +48,10 @@ class Part(Protocol):
     output_bias: str | None
     partial: bool
 
-    def matrices(self) -> tuple[Matrix, ...]: ...
+    def matrices(self) -> tuple[Stream, ...]: ...
     def vectors(self) -> tuple[VectorItem, ...]: ...
     def declarations(self, grain: Grain) -> Declarations: ...
-    def phases(self, grain: Grain) -> tuple[Phase, ...]: ...
+    def phases(self, grain: Grain) -> tuple[Phase | Each, ...]: ...
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]: ...
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         """Once, before the first layer."""
@@ -74,6 +78,7 @@ def compute(
     updates: Operands | None = None,
     scalars: Mapping[str, Expr | int | Sequence[Expr]] | None = None,
     attributes: Mapping[str, Attribute] | None = None,
+    sets: Mapping[str, str] | None = None,
     **more: Attribute,
 ) -> Compute:
     """A computation; operands that are None are left out, a list of scalars becomes `name.0`, `name.1`, …
@@ -93,7 +98,13 @@ def compute(
             arguments += [(f"{name}.{index}", item) for index, item in enumerate(value)]
         else:
             arguments.append((name, as_expr(value)))
-    return Compute(operation, operands, tuple(arguments), tuple({**(attributes or {}), **more}.items()))
+    return Compute(
+        operation,
+        operands,
+        tuple(arguments),
+        tuple({**(attributes or {}), **more}.items()),
+        tuple((sets or {}).items()),
+    )
 
 
 def each_row(rows: int, body) -> tuple[Op, ...]:

@@ -1,7 +1,8 @@
 """Which lowering stands for which kind of mixer and feed-forward."""
 
 from schedc.lower.feed_forwards.dense import DenseLowering
+from schedc.lower.feed_forwards.moe import MoeLowering
 from schedc.lower.mixers.gqa import GqaLowering
 
 MIXERS = {"gqa": GqaLowering}
-FEED_FORWARDS = {"dense": DenseLowering}
+FEED_FORWARDS = {"dense": DenseLowering, "moe": MoeLowering}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
+from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import Block, ModelSpec
 
@@ -42,6 +43,8 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
             yield f"{name}.scale_first: a norm that scales first is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer, devices)
+    if isinstance(block.feed_forward, Moe):
+        yield from _of_moe(block.feed_forward)
 
 
 def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
@@ -52,3 +55,15 @@ def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
             yield f"mixer.qk_norm_over: heads on {devices} devices is not supported by the kernel yet; use 1 device"
         if gqa.qk_norm.kind == "layer":
             yield "mixer.qk_norm.kind: layer over all heads jointly is not supported by the kernel yet; use rms"
+
+
+def _of_moe(moe: Moe) -> Iterator[str]:
+    wanted = {
+        "weigh_input": moe.weigh_input,
+        "expert_norm": moe.expert_norm is not None,
+        "latent": moe.latent is not None,
+        "shared.bias.down": moe.shared_gate and moe.shared is not None and moe.shared.bias.down,
+    }
+    for key, present in wanted.items():
+        if present:
+            yield f"feed_forward.{key}: is not supported by the kernel yet"

@@ -2,59 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
-from schedc.ir.expr import Const, Counter, Expr, add, mul
-from schedc.ir.program import (
-    Array,
-    Attribute,
-    Buffer,
-    Loop,
-    Op,
-    Pool,
-    Program,
-    Region,
-    Semaphore,
-    SemaphoreRef,
-    Start,
-    Wait,
-    When,
-)
+from schedc.ir.expr import Const, Counter, Element, Expr, add, mul
+from schedc.ir.program import Array, Attribute, Buffer, Loop, Op, Pool, Program, Semaphore
 from schedc.ir.program import Phase as PhaseOp
-from schedc.lower.graph import Phase, Segment, Site, StepGraph, Stream, VectorBlock
+from schedc.lower.graph import Each, Phase, Segment, Site, StepGraph, Stream, VectorBlock, consumed
 from schedc.lower.parts import STREAM
+from schedc.schedule.passage import Passage
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.sequence import Affine, Lap, Sequence
-
-
-@dataclass(frozen=True)
-class RingState:
-    ring: Ring
-    slot_rows: int
-    sequence: Sequence
-
-    @property
-    def buffer(self) -> str:
-        return f"{self.ring.name}_slot"
-
-    def semaphore(self, slot: Expr) -> SemaphoreRef:
-        return SemaphoreRef(f"{self.ring.name}_arrived", slot)
 
 
 class Assembly:
     def __init__(self, graph: StepGraph, plan: Plan, name: str, attributes: tuple[tuple[str, Attribute], ...]) -> None:
         self.graph, self.plan, self.name, self.attributes = graph, plan, name, attributes
         self.streams = {stream.name: stream for stream in graph.streams}
-        self.rings = {ring.name: self._ring_state(ring) for ring in plan.rings}
-        self.ring_of = {stream: self.rings[ring.name] for ring in plan.rings for stream in ring.streams}
+        chosen = {name for segment in graph.segments for each in segment.selections() for name in consumed(each.phases)}
+        self.passages = [self._whole_step(r) for r in plan.rings if not chosen.intersection(r.streams)]
+        self.passage_of = {stream: passage for passage in self.passages for stream in passage.ring.streams}
+        for segment in graph.segments:
+            for each in segment.selections():
+                for passage in self._members(segment, each):
+                    self.passage_of |= dict.fromkeys(_streams(passage), passage)
 
-    def _ring_state(self, ring: Ring) -> RingState:
-        slot_rows = max(self.graph.grain.tile_rows(self.streams[name]) for name in ring.streams)
+    def _whole_step(self, ring: Ring) -> Passage:
+        """A ring through which tiles pass from the first phase to the last."""
         laps = []
         for segment in self.graph.segments:
-            used = tuple((name, self._tiles(name)) for name in _consumed(segment) if name in ring.streams)
+            used = tuple((name, self._tiles(name)) for name in segment.consumed() if name in ring.streams)
             laps.append(Lap(segment.counter, segment.trips, used))
-        return RingState(ring, slot_rows, Sequence(tuple(laps)))
+        return Passage(ring, Sequence(tuple(laps)), self.streams, self.graph.grain)
+
+    def _members(self, segment: Segment, each: Each) -> Iterator[Passage]:
+        """Rings through which the tiles of the chosen members pass, and which are empty before and after."""
+        selection = each.selection
+
+        def matrix(member: Expr) -> Expr:
+            return add(mul(_trip(segment), selection.members), Element(selection.ids, member))
+
+        for ring in self.plan.rings:
+            used = tuple((name, self._tiles(name)) for name in consumed(each.phases) if name in ring.streams)
+            if used:
+                lap = Lap(each.counter, selection.most, used, Element(selection.count, Const(0)))
+                yield Passage(ring, Sequence((lap,)), self.streams, self.graph.grain, matrix)
 
     def _tiles(self, name: str) -> int:
         return self.graph.grain.tiles(self.streams[name])
@@ -63,9 +55,9 @@ class Assembly:
 
     def program(self) -> Program:
         declared = self.graph.declarations
-        rings = self.rings.values()
-        buffers = [Buffer(r.buffer, STREAM, r.slot_rows, r.ring.slots) for r in rings] + list(declared.buffers)
-        semaphores = [Semaphore(f"{r.ring.name}_arrived", r.ring.slots) for r in rings] + list(declared.semaphores)
+        buffers = [self._ring_buffer(ring) for ring in self.plan.rings] + list(declared.buffers)
+        semaphores = [Semaphore(f"{ring.name}_arrived", ring.slots) for ring in self.plan.rings]
+        semaphores += declared.semaphores
         arrays = [Array(s.name, self._layout(s).rows, "weight") for s in self.graph.streams] + list(declared.arrays)
         pools = [Pool(name) for name in dict.fromkeys(buffer.pool for buffer in buffers)]
         body = tuple(op for index in range(len(self.graph.segments)) for op in self._segment(index))
@@ -89,89 +81,77 @@ class Assembly:
     def _layout(self, stream: Stream):
         return stream.layout(self.graph.grain.tile_units[stream.name])
 
-    def _prologue(self):
-        for state in self.rings.values():
-            for number, stream, trip, tile in state.sequence.first(state.ring.ahead):
-                yield self._start(state, stream, Const(trip), Const(tile), Const(number % state.ring.slots))
+    def _ring_buffer(self, ring: Ring) -> Buffer:
+        rows = max(self.graph.grain.tile_rows(self.streams[name]) for name in ring.streams)
+        return Buffer(f"{ring.name}_slot", STREAM, rows, ring.slots)
+
+    def _prologue(self) -> Iterator[Op]:
+        for passage in self.passages:
+            yield from passage.begin()
 
     def _segment(self, index: int) -> tuple[Op, ...]:
         segment = self.graph.segments[index]
-        body = tuple(self._phase(index, segment, phase) for phase in segment.phases)
-        return (Loop(segment.counter, Const(segment.trips), body),) if segment.trips > 1 else body
+        body: list[Op] = []
+        for phase in segment.phases:
+            early = self._early(segment, phase.name)
+            if isinstance(phase, Each):
+                body += [PhaseOp(phase.name, early)] if early else []
+                body.append(self._each(segment, phase))
+            else:
+                site = Site(_trip(segment))
+                own = tuple(p for p in segment.phases if isinstance(p, Phase))
+                body.append(PhaseOp(phase.name, (*early, *self._ops(index, phase, own, site))))
+        return (Loop(segment.counter, Const(segment.trips), tuple(body)),) if segment.trips > 1 else tuple(body)
 
-    def _phase(self, index: int, segment: Segment, phase: Phase) -> PhaseOp:
+    def _early(self, segment: Segment, phase: str) -> tuple[Op, ...]:
+        """What is issued at the start of a phase, beside the streams: prefetches, the first tiles of chosen members."""
         ops: list[Op] = []
-        trip: Expr = Counter(segment.counter) if segment.trips > 1 else Const(0)
         for prefetch in segment.prefetches:
-            if self.plan.issue.get(prefetch.name, prefetch.latest) == phase.name:
-                ops += prefetch.ops(trip)
+            if self.plan.issue.get(prefetch.name, prefetch.latest) == phase:
+                ops += prefetch.ops(_trip(segment))
+        for each in segment.selections():
+            if self.plan.issue.get(each.name, each.name) == phase:
+                for passage in dict.fromkeys(self.passage_of[name] for name in consumed(each.phases)):
+                    ops += passage.begin()
+        return tuple(ops)
+
+    def _each(self, segment: Segment, each: Each) -> Loop:
+        selection = each.selection
+        site = Site(_trip(segment), member=Element(selection.ids, Counter(each.counter)))
+        body = tuple(PhaseOp(phase.name, self._ops(0, phase, each.phases, site)) for phase in each.phases)
+        return Loop(each.counter, Element(selection.count, Const(0)), body)
+
+    def _ops(self, lap: int, phase: Phase, around: tuple[Phase, ...], site: Site) -> tuple[Op, ...]:
+        """A phase with the waits and refills of what it streams; `around`: the phases that share its vectors."""
+        ops: list[Op] = []
         vectors = self.streams[phase.vectors] if phase.vectors else None
-        site = Site(trip)
         if isinstance(vectors, VectorBlock):
-            readers = [p.name for p in segment.phases if p.vectors == vectors.name]
+            passage = self.passage_of[vectors.name]
+            readers = [p.name for p in around if p.vectors == vectors.name]
             if phase.name == readers[0]:
-                ops += self._arrive(index, vectors.name, Affine())
-            region = self._slot(index, vectors.name, Affine())
-            site = Site(trip, vectors=region, vector_block=vectors)
-            ops += phase.ops(site)
+                ops += passage.arrive(lap, vectors.name, Affine())
+            region = passage.slot(lap, vectors.name, Affine())
+            ops += phase.ops(replace(site, vectors=region, vector_block=vectors))
             if phase.name == readers[-1]:
-                ops += self._refill(index, vectors.name, Affine())
+                ops += passage.refill(lap, vectors.name, Affine())
         elif phase.stream is None:
             ops += phase.ops(site)
         else:
-            ops += self._tile_loop(index, phase, phase.stream, trip)
-        return PhaseOp(phase.name, tuple(ops))
-
-    def _tile_loop(self, index: int, phase: Phase, stream: str, trip: Expr) -> tuple[Op, ...]:
-        tiles = self._tiles(stream)
-        counter = Counter(f"tile_{phase.name}")
-        tile = Affine(0, ((counter.name, 1, tiles),)) if tiles > 1 else Affine()
-        site = Site(trip, tile.expr(), weight=self._slot(index, stream, tile))
-        body = (*self._arrive(index, stream, tile), *phase.ops(site), *self._refill(index, stream, tile))
-        return (Loop(counter.name, Const(tiles), body),) if tiles > 1 else body
-
-    # Transfers of one ring
-
-    def _slot(self, lap: int, stream: str, tile: Affine) -> Region:
-        state = self.ring_of[stream]
-        slot = state.sequence.number(lap, stream, tile).modulo(state.ring.slots)
-        return Region(state.buffer, self.graph.grain.tile_rows(self.streams[stream]), slot=slot)
-
-    def _arrive(self, lap: int, stream: str, tile: Affine) -> tuple[Op, ...]:
-        """Wait for a tile; with nothing started ahead, start it first."""
-        state = self.ring_of[stream]
-        slot = state.sequence.number(lap, stream, tile).modulo(state.ring.slots)
-        wait = Wait(state.semaphore(slot), self.graph.grain.tile_rows(self.streams[stream]))
-        if state.ring.ahead:
-            return (wait,)
-        at = state.sequence.laps[lap]
-        trip: Expr = Counter(at.counter) if at.trips > 1 else Const(0)
-        return self._start(state, stream, trip, tile.expr(), slot), wait
-
-    def _refill(self, lap: int, stream: str, tile: Affine) -> tuple[Op, ...]:
-        """After a tile has been used: start the one that is `ahead` places further."""
-        state = self.ring_of[stream]
-        if not state.ring.ahead:
-            return ()
-        slot = state.sequence.number(lap, stream, tile).shifted(state.ring.ahead).modulo(state.ring.slots)
-        ops: list[Op] = []
-        for target in state.sequence.ahead(lap, stream, tile, state.ring.ahead):
-            start = self._start(state, target.stream, target.trip, target.tile, slot)
-            ops.append(When(target.conditions, (start,)) if target.conditions else start)
+            ops += self._tile_loop(lap, phase, phase.stream, site)
         return tuple(ops)
 
-    def _start(self, state: RingState, stream: str, trip: Expr, tile: Expr, slot: Expr) -> Start:
-        rows = self.graph.grain.tile_rows(self.streams[stream])
-        per_trip = rows * self._tiles(stream) if self.streams[stream].units > 1 else rows
-        offset = add(mul(trip, per_trip), mul(tile, rows))
-        return Start(Region(stream, rows, offset), Region(state.buffer, rows, slot=slot), state.semaphore(slot))
+    def _tile_loop(self, lap: int, phase: Phase, stream: str, site: Site) -> tuple[Op, ...]:
+        passage, tiles = self.passage_of[stream], self._tiles(stream)
+        counter = Counter(f"tile_{phase.name}")
+        tile = Affine(0, ((counter.name, 1, tiles),)) if tiles > 1 else Affine()
+        ops = phase.ops(replace(site, tile=tile.expr(), weight=passage.slot(lap, stream, tile)))
+        body = (*passage.arrive(lap, stream, tile), *ops, *passage.refill(lap, stream, tile))
+        return (Loop(counter.name, Const(tiles), body),) if tiles > 1 else body
 
 
-def _consumed(segment: Segment) -> list[str]:
-    """The streams of a segment in the order in which their use ends."""
-    last: dict[str, int] = {}
-    for place, phase in enumerate(segment.phases):
-        for name in (phase.stream, phase.vectors):
-            if name is not None:
-                last[name] = place
-    return sorted(last, key=lambda name: last[name])
+def _trip(segment: Segment) -> Expr:
+    return Counter(segment.counter) if segment.trips > 1 else Const(0)
+
+
+def _streams(passage: Passage) -> list[str]:
+    return [name for lap in passage.sequence.laps for name, _ in lap.streams]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from schedc.ir.program import ROW_BYTES, Attribute, Program
-from schedc.lower.graph import PER_WORD, Grain, StepGraph, StepShape, round_up
+from schedc.lower.graph import PER_WORD, Each, Grain, Phase, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
-from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, StreamInfo
+from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, SelectionInfo, StreamInfo
 from schedc.schedule.products import with_products
 from schedc.schedule.registry import DEFAULT_POLICY, run_policy
 from schedc.spec.model import ModelSpec
@@ -63,18 +63,33 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
             SegmentInfo(
                 segment.name,
                 segment.trips,
-                tuple(PhaseInfo(phase.name, phase.stream, phase.vectors) for phase in segment.phases),
+                tuple(info for phase in segment.phases for info in _infos(phase)),
             )
             for segment in graph.segments
         ),
         streams=tuple(StreamInfo(stream.name, stream.unit_rows, stream.units) for stream in streams),
         prefetches=tuple(
             PrefetchInfo(p.name, p.earliest, p.latest) for segment in graph.segments for p in segment.prefetches
-        ),
+        )
+        + tuple(PrefetchInfo(each.name, each.selection.known, each.name) for each in graph.selections()),
         capacity_rows=capacity_rows(target),
         kv_tokens=tuple(tokens for tokens in KV_TOKENS if tokens <= max(longest, KV_TOKENS[-1])),
         kv_rows=kv_rows,
+        selections=tuple(
+            SelectionInfo(each.name, each.selection.members, each.selection.most, each.selection.known)
+            for each in graph.selections()
+        ),
     )
+
+
+def _infos(phase: Phase | Each) -> Iterator[PhaseInfo]:
+    """A phase; of a selection its beginning, then the phases that its members repeat."""
+    if isinstance(phase, Phase):
+        yield PhaseInfo(phase.name, phase.stream, phase.vectors)
+        return
+    yield PhaseInfo(phase.name)
+    for inner in phase.phases:
+        yield PhaseInfo(inner.name, inner.stream, inner.vectors, each=phase.name)
 
 
 def schedule(
@@ -87,7 +102,7 @@ def schedule(
     """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
     lowering = StepLowering(spec, shape)
     plan = run_policy(policy, problem_of(lowering, target), dict(settings or {}))
-    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens))
+    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders))
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "target": target.name,

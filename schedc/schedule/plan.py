@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from schedc.lower.graph import Order
+
 
 @dataclass(frozen=True)
 class StreamInfo:
@@ -27,11 +29,15 @@ class StreamInfo:
 
 @dataclass(frozen=True)
 class PhaseInfo:
-    """A phase in program order, the stream it consumes tile by tile, the vectors it reads."""
+    """A phase in program order, the stream it consumes tile by tile, the vectors it reads.
+
+    `each`: the selection for whose members it is repeated.
+    """
 
     name: str
     stream: str | None = None
     vectors: str | None = None
+    each: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,20 @@ class PrefetchInfo:
 
 
 @dataclass(frozen=True)
+class SelectionInfo:
+    """A choice that is made while the step runs: at most `most` of `members` are taken, each with its own matrices.
+
+    Its transfers go through rings of their own. The first are issued at a phase from `earliest` on, which is a
+    prefetch of the selection's name.
+    """
+
+    name: str
+    members: int
+    most: int
+    earliest: str
+
+
+@dataclass(frozen=True)
 class Problem:
     """What there is to schedule. `capacity_rows` of VMEM are for everything; `kv_rows(tokens)` is what the
     cache's buffers take at that tile size, `kv_tokens` the tile sizes that are possible, largest first."""
@@ -63,16 +83,31 @@ class Problem:
     capacity_rows: int
     kv_tokens: tuple[int, ...]
     kv_rows: Callable[[int], int]
+    selections: tuple[SelectionInfo, ...] = ()
 
     def matrices(self) -> tuple[StreamInfo, ...]:
-        """The streams that phases consume tile by tile."""
-        consumed = {phase.stream for segment in self.segments for phase in segment.phases}
-        return tuple(stream for stream in self.streams if stream.name in consumed)
+        """The streams that phases consume tile by tile, those of chosen members aside."""
+        return self._named({phase.stream for phase in self._phases() if phase.each is None})
 
     def vectors(self) -> tuple[StreamInfo, ...]:
-        """The streams that are read whole, by several phases."""
-        consumed = {stream.name for stream in self.matrices()}
-        return tuple(stream for stream in self.streams if stream.name not in consumed)
+        """The streams that are read whole, by several phases, those of chosen members aside."""
+        consumed = {phase.stream for phase in self._phases()}
+        chosen = {phase.vectors for phase in self._phases() if phase.each is not None}
+        return tuple(stream for stream in self.streams if stream.name not in consumed | chosen)
+
+    def chosen_matrices(self) -> tuple[StreamInfo, ...]:
+        """As `matrices`, of chosen members."""
+        return self._named({phase.stream for phase in self._phases() if phase.each is not None})
+
+    def chosen_vectors(self) -> tuple[StreamInfo, ...]:
+        """As `vectors`, of chosen members."""
+        return self._named({phase.vectors for phase in self._phases() if phase.each is not None})
+
+    def _phases(self) -> tuple[PhaseInfo, ...]:
+        return tuple(phase for segment in self.segments for phase in segment.phases)
+
+    def _named(self, names: set[str | None]) -> tuple[StreamInfo, ...]:
+        return tuple(stream for stream in self.streams if stream.name in names)
 
 
 @dataclass(frozen=True)
@@ -81,6 +116,7 @@ class Ring:
 
     `ahead` tiles are in flight or waiting before their use: 0 starts a tile right before its
     wait; a > 0 starts tile g + a as soon as tile g has been used, so a is at most `slots`.
+    A ring of chosen members is empty before the first and after the last of them.
     """
 
     name: str
@@ -102,6 +138,8 @@ class Plan:
     kv_tokens: int
     issue: Mapping[str, str] = field(default_factory=dict)
     """Prefetch → the phase at whose start it is issued; the latest if it is not named."""
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    """Selection → the order in which its members are gone through; `found` if it is not named."""
 
 
 Policy = Callable[..., Plan]

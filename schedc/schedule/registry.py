@@ -7,9 +7,10 @@ import inspect
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, get_args
 
 from schedc.errors import UserError
+from schedc.lower.graph import Order
 from schedc.names import nearest
 from schedc.schedule.plan import Plan, Policy, Problem
 from schedc.schedule.policies.double_buffer import double_buffer
@@ -96,6 +97,21 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             problems.append(f"tile_units[{stream.name}] is {units}; it must be in 1..{stream.units}")
     known = {stream.name for stream in problem.streams}
     problems += [f"ring {r.name} has an unknown stream {s}" for r in plan.rings for s in r.streams if s not in known]
+    chosen = {stream.name for stream in problem.chosen_matrices() + problem.chosen_vectors()}
+    for ring_ in plan.rings:
+        others = [name for name in ring_.streams if name in known - chosen]
+        if others and chosen.intersection(ring_.streams):
+            problems.append(
+                f"ring {ring_.name} has streams of chosen members and {', '.join(others)}; they need rings of their own"
+            )
+    selections = [selection.name for selection in problem.selections]
+    for name, order_ in plan.orders.items():
+        if name not in selections:
+            problems.append(
+                f"orders names {name}, which is not a selection; there are {', '.join(selections) or 'none'}"
+            )
+        elif order_ not in get_args(Order):
+            problems.append(f"orders[{name}] is {order_}; it must be one of {', '.join(get_args(Order))}")
     if plan.kv_tokens not in problem.kv_tokens:
         problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
     order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}

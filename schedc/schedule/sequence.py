@@ -16,11 +16,15 @@ from schedc.ir.expr import Compare, Const, Counter, Expr, add, mod, mul, sub
 
 @dataclass(frozen=True)
 class Lap:
-    """One segment's part of a ring: `trips` times the tiles of `streams` (name, tiles a trip)."""
+    """One segment's part of a ring: `trips` times the tiles of `streams` (name, tiles a trip).
+
+    With a `limit`, there are only so many trips, which is known when the step runs: the last lap of a sequence.
+    """
 
     counter: str
     trips: int
     streams: tuple[tuple[str, int], ...]
+    limit: Expr | None = None
 
     @property
     def tiles(self) -> int:
@@ -125,7 +129,7 @@ class Sequence:
         """`counter + k < trips`, decided where it can be."""
         if k >= lap.trips:
             return None
-        return (Compare("<", add(Counter(lap.counter), k), Const(lap.trips)),)
+        return (Compare("<", add(Counter(lap.counter), k), lap.limit or Const(lap.trips)),)
 
 
 def _offset(lap: Lap, stream: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 
 from schedc.ir.program import ROW_BYTES
-from schedc.schedule.plan import Problem, StreamInfo
+from schedc.schedule.plan import Problem, Ring, StreamInfo
 
 TILE_COST_ROWS = 300
 """What one more transfer costs, in rows: 45 ns a descriptor at 3.46 TB/s is 300 rows (FACTS: stream timings)."""
@@ -33,6 +33,20 @@ def tiles_for(problem: Problem, most_rows: int) -> dict[str, int]:
     """Units a tile of every stream; vectors move whole."""
     sizes = {stream.name: cut(stream, most_rows) for stream in problem.matrices()}
     return sizes | {stream.name: stream.units for stream in problem.vectors()}
+
+
+def chosen_tiles(problem: Problem, most_rows: int) -> dict[str, int]:
+    """As `tiles_for`, of the streams of chosen members."""
+    sizes = {stream.name: cut(stream, most_rows) for stream in problem.chosen_matrices()}
+    return sizes | {stream.name: stream.units for stream in problem.chosen_vectors()}
+
+
+def chosen_rings(problem: Problem, slots: int, ahead: int) -> tuple[Ring, ...]:
+    """A ring for the matrices of chosen members and one for their vectors, as far as there are any."""
+    matrices = tuple(stream.name for stream in problem.chosen_matrices())
+    vectors = tuple(stream.name for stream in problem.chosen_vectors())
+    rings = (Ring("experts", matrices, slots, ahead), Ring("experts_small", vectors, min(slots, 2), min(ahead, 2)))
+    return tuple(ring for ring in rings if ring.streams)
 
 
 def kv_tile(problem: Problem, share: float = 0.25) -> int:

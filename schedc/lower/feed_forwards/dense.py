@@ -6,42 +6,70 @@ from schedc.ir.expr import mul
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
 from schedc.lower.parts import WORK, Place, compute, operand_words
-from schedc.placement.split import evenly
+from schedc.placement.split import Split, evenly
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.model import ModelSpec
-from schedc.weights.layout import Columns, Inputs, VectorItem
+from schedc.spec.storage import Family
+from schedc.weights.layout import Columns, Inputs, Members, VectorItem
 
 
 class DenseLowering:
-    def __init__(self, dense: Dense, spec: ModelSpec, shape: StepShape, place: Place, source: Region) -> None:
+    """`weights` stands before the names of its weights, of `family`; `width` says which columns a device holds.
+
+    `depth` is the width of its input and output (None: the model's). With `members` it is one of many, each with its
+    own weights and vectors.
+    """
+
+    def __init__(
+        self,
+        dense: Dense,
+        spec: ModelSpec,
+        shape: StepShape,
+        place: Place,
+        source: Region,
+        *,
+        weights: str = "mlp",
+        family: Family = "dense",
+        width: Split | None = None,
+        depth: int | None = None,
+        members: tuple[Members, ...] = (),
+    ) -> None:
         devices = shape.devices if shape.placement.dense == "columns" else 1
-        split = evenly(dense.width, devices, LANES)
+        split = width or evenly(dense.width, devices, LANES)
         self.width, self.partial = split.each, split.is_split
-        self.split = split
+        self.split, self.weights, self.depth = split, weights, depth or spec.hidden
         self.dense, self.spec, self.shape, self.place, self.source = dense, spec, shape, place, source
         self.dtype = spec.quantization.operand_dtype
-        stored = spec.quantization.format("dense")
+        stored = spec.quantization.format(family)
+        self.vector_block: str | None = "vectors" + place.suffix
+        if members:
+            self.vector_block = place.named("vectors") if any(dense.bias.model_dump().values()) else None
         self.hidden = place.named("mlp_hidden")
         self.activated = place.named("mlp_activated")
         self.output = place.named("mlp_out")
-        self.output_bias = "mlp.down_bias" if dense.bias.down else None
-        halves = ("mlp.gate", "mlp.up") if dense.gated else ("mlp.up",)
+        self.output_bias = f"{weights}.down_bias" if dense.bias.down else None
+        halves = ("gate", "up") if dense.gated else ("up",)
         self.up = Matrix(
             place.named("w_up"),
             stored,
             self.dtype,
-            spec.hidden,
-            tuple(Columns(half, 0, self.width, round_up(self.width, LANES), **split.shard()) for half in halves),
+            self.depth,
+            tuple(
+                Columns(f"{weights}.{half}", 0, self.width, round_up(self.width, LANES), **split.shard())
+                for half in halves
+            ),
             place.layers,
+            members=members,
         )
         self.down = Matrix(
             place.named("w_down"),
             stored,
             self.dtype,
             self.width,
-            (Columns("mlp.down", 0, spec.hidden),),
+            (Columns(f"{weights}.down", 0, self.depth),),
             place.layers,
             (Inputs(0, self.width, **split.shard()),) if split.is_split else (),
+            members,
         )
 
     def matrices(self) -> tuple[Matrix, ...]:
@@ -49,10 +77,10 @@ class DenseLowering:
 
     def vectors(self) -> tuple[VectorItem, ...]:
         bias, split = self.dense.bias, self.split
-        wanted = (("mlp.gate_bias", bias.gate), ("mlp.up_bias", bias.up))
+        wanted = ((f"{self.weights}.gate_bias", bias.gate), (f"{self.weights}.up_bias", bias.up))
         items = [VectorItem(name, split.each, of=split.total, **split.shard()) for name, present in wanted if present]
-        if bias.down:
-            items.append(VectorItem("mlp.down_bias", self.spec.hidden))
+        if self.output_bias is not None:
+            items.append(VectorItem(self.output_bias, self.depth))
         return tuple(items)
 
     def declarations(self, grain: Grain) -> Declarations:
@@ -86,8 +114,8 @@ class DenseLowering:
                     "gated" if self.dense.gated else "plain",
                     reads={
                         "y": whole[self.hidden],
-                        "gate_bias": site.vector("mlp.gate_bias") if bias.gate else None,
-                        "up_bias": site.vector("mlp.up_bias") if bias.up else None,
+                        "gate_bias": site.vector(f"{self.weights}.gate_bias") if bias.gate else None,
+                        "up_bias": site.vector(f"{self.weights}.up_bias") if bias.up else None,
                     },
                     writes={"out": whole[self.activated]},
                     rows=rows,
@@ -98,10 +126,9 @@ class DenseLowering:
                 ),
             )
 
-        vectors = self.place.named("vectors")
         return (
             projection(self.place.named("up"), self.up, self.source, self.hidden, grain, rows),
-            Phase(self.place.named("activation"), activation, vectors=vectors),
+            Phase(self.place.named("activation"), activation, vectors=self.vector_block),
             projection(self.place.named("down"), self.down, whole[self.activated], self.output, grain, rows),
         )
 

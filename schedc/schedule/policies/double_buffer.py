@@ -5,4 +5,4 @@ from schedc.schedule.policies.ring import ring
 
 
 def double_buffer(problem: Problem, *, slot_mib: float = 4.0) -> Plan:
-    return ring(problem, depth=2, slot_mib=slot_mib)
+    return ring(problem, depth=2, slot_mib=slot_mib, expert_slots=2, expert_mib=slot_mib)

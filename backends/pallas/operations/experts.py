@@ -1,0 +1,37 @@
+"""What an expert adds to the rows that have chosen it, and to no other."""
+
+import jax.numpy as jnp
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+
+from schedc.backends.pallas.operations.norm import with_bias
+from schedc.backends.pallas.operations.words import LANES, lane_index, load_panels, store_panels
+
+
+def expert_weight(weights, out, expert, *, rows):
+    """out f32[rows, 128]: in all lanes of a row what it weighs `expert` with; `weights` is that of `route`."""
+    by_lane = pltpu.bitcast(weights[pl.ds(expert, 1), :], jnp.float32)
+    own = jnp.where(lane_index(rows) == row_index(rows), jnp.broadcast_to(by_lane, (rows, LANES)), 0.0)
+    store_panels(out, rows, [jnp.broadcast_to(jnp.sum(own, axis=1, keepdims=True), (rows, LANES))])
+
+
+def row_index(rows):
+    return lax.broadcasted_iota(jnp.int32, (rows, LANES), 0)
+
+
+def add_weighted(y, weight, out, bias=None, *, rows, columns):
+    """out += weight · (y + bias) in the rows whose weight is not 0; the others keep their bits, whatever y is there."""
+    panels = -(-columns // LANES)
+    scale = load_panels(weight, rows, 1)[0]
+    values = with_bias(load_panels(y, rows, panels), bias)
+    added = [jnp.where(scale != 0.0, scale * value, 0.0) for value in values]
+    store_panels(out, rows, [old + new for old, new in zip(load_panels(out, rows, panels), added, strict=True)])
+
+
+def gate_rows(logits, y, *, rows, columns, column):
+    """y f32[rows, columns] *= sigmoid of column `column` of the logits."""
+    own = jnp.where(lane_index(rows) == column % LANES, load_panels(logits, rows, column // LANES + 1)[-1], 0.0)
+    gate = 1.0 / (1.0 + jnp.exp(-jnp.sum(own, axis=1, keepdims=True)))
+    panels = -(-columns // LANES)
+    store_panels(y, rows, [value * gate for value in load_panels(y, rows, panels)])
