@@ -67,7 +67,9 @@ class MoeLowering:
         self.shared: DenseLowering | None = None
         if moe.shared is not None:
             shared_place = replace(place, part="shared_")
-            self.shared = DenseLowering(moe.shared, spec, shape, shared_place, source, weights="mlp.shared", family="shared")
+            self.shared = DenseLowering(
+                moe.shared, spec, shape, shared_place, source, weights="mlp.shared", family="shared"
+            )
         self.output = place.named("mlp_out") if self.shared is None else self.shared.output
         self.output_bias = None if self.shared is None else self.shared.output_bias
         self.partial = self.split.is_split
