@@ -40,7 +40,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.head import HeadLowering
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
-from schedc.lower.unsupported import unsupported
+from schedc.lower.unsupported import longrope_problems, unsupported
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import RopeTable, RowTable
@@ -241,5 +241,6 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
     if not 1 <= shape.context <= spec.max_position:
         problems.append(f"context: {shape.context} is not between 1 and max_position {spec.max_position}")
+    problems += longrope_problems(spec, shape.context)
     if problems:
         raise SpecError(spec.name, problems)

@@ -8,6 +8,7 @@ from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import Block, ModelSpec
+from schedc.spec.rope import LongRopeScaling
 
 
 def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
@@ -67,3 +68,23 @@ def _of_moe(moe: Moe) -> Iterator[str]:
     for key, present in wanted.items():
         if present:
             yield f"feed_forward.{key}: is not supported by the kernel yet"
+
+
+def longrope_problems(spec: ModelSpec, context: int) -> list[str]:
+    """Whether a kernel of that context turns all its keys by the factors of longrope that their sequences need."""
+    ropes = [rope for at in spec.iter_layers() if (rope := getattr(at.block.mixer, "rope", None)) is not None]
+    scalings = [rope.scaling for rope in ropes if isinstance(rope.scaling, LongRopeScaling)]
+    if not scalings:
+        return []
+    most, sequences = scalings[0].original_max_position, scalings[0].sequences
+    if sequences == "short" and context > most:
+        return [
+            f"context: {context} is more than {most}, where longrope turns from short to long factors and every key of "
+            f"the cache would have to be computed again; use a context of {most}, or rope.scaling.sequences: long for "
+            f"sequences that have more than {most} tokens from their first decoded token on"
+        ]
+    if sequences == "long" and context <= most:
+        return [
+            f"context: {context} holds no sequence of more than {most} tokens, as rope.scaling.sequences: long asks"
+        ]
+    return []

@@ -5,12 +5,12 @@ Pair i at position p is turned by the angle p · f[i]: (a, b) → m·(a·cos - b
 """
 
 from collections.abc import Iterator
-from math import ceil, floor, log, pi
+from math import ceil, floor, log, pi, sqrt
 from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, Strict
 
 from schedc.spec.base import Part, Problem
 
@@ -43,6 +43,28 @@ class Llama3Scaling(Part):
             )
 
 
+class LongRopeScaling(Part):
+    """LongRoPE (arXiv 2402.13753): pair i is divided by `short_factor[i]` in sequences of up to
+    `original_max_position` tokens, and by `long_factor[i]` in longer ones, all their tokens alike.
+
+    A sequence that grows past that length would need all its keys again. So a kernel serves one of two `sequences`:
+    `short` ones, or those that are `long` with their first decoded token. `attention_factor` is m; without it,
+    m = sqrt(1 + ln(factor) / ln(original_max_position)).
+    """
+
+    kind: Literal["longrope"]
+    factor: float = Field(ge=1, description="max_position over original_max_position")
+    original_max_position: int = Field(gt=1)
+    short_factor: tuple[Annotated[float, Strict(), Field(gt=0)], ...] = Field(min_length=1, strict=False)
+    long_factor: tuple[Annotated[float, Strict(), Field(gt=0)], ...] = Field(min_length=1, strict=False)
+    attention_factor: float | None = Field(default=None, gt=0)
+    sequences: Literal["short", "long"] = "short"
+
+    def problems(self) -> Iterator[Problem]:
+        if len(self.short_factor) != len(self.long_factor):
+            yield "long_factor", f"{len(self.long_factor)} numbers, but short_factor has {len(self.short_factor)}"
+
+
 class YarnScaling(Part):
     """YaRN (arXiv 2309.00071): a ramp over the pair index, between `beta_fast` and `beta_slow` turns.
 
@@ -71,7 +93,7 @@ class YarnScaling(Part):
 
 
 Frequencies = npt.NDArray[np.float64]
-Scaling = Annotated[LinearScaling | Llama3Scaling | YarnScaling, Field(discriminator="kind")]
+Scaling = Annotated[LinearScaling | Llama3Scaling | LongRopeScaling | YarnScaling, Field(discriminator="kind")]
 
 
 class Rope(Part):
@@ -100,6 +122,9 @@ def inverse_frequencies(rope: Rope, rotary_dim: int) -> tuple[Frequencies, float
             return plain / factor, 1.0
         case Llama3Scaling():
             return _llama3(plain, rope.scaling), 1.0
+        case LongRopeScaling() as scaling:
+            factors = scaling.short_factor if scaling.sequences == "short" else scaling.long_factor
+            return plain / np.array(factors), _longrope_attention_factor(scaling)
         case YarnScaling():
             return _yarn(plain, rope.theta, rotary_dim, rope.scaling), yarn_attention_factor(rope.scaling)
 
@@ -123,6 +148,20 @@ def _yarn(plain: Frequencies, theta: float, rotary_dim: int, scaling: YarnScalin
     width = high - low or 0.001
     interpolated: Frequencies = np.clip((np.arange(rotary_dim // 2) - low) / width, 0.0, 1.0)
     return interpolated * plain / scaling.factor + (1 - interpolated) * plain
+
+
+def _longrope_attention_factor(scaling: LongRopeScaling) -> float:
+    if scaling.attention_factor is not None:
+        return scaling.attention_factor
+    return sqrt(1 + log(scaling.factor) / log(scaling.original_max_position))
+
+
+def scaling_problem(rope: Rope, rotary_dim: int) -> str | None:
+    """What is wrong with the scaling of a rope that turns `rotary_dim` dimensions."""
+    scaling = rope.scaling
+    if not isinstance(scaling, LongRopeScaling) or 2 * len(scaling.short_factor) == rotary_dim:
+        return None
+    return f"{len(scaling.short_factor)} numbers for {rotary_dim // 2} pairs; one a pair"
 
 
 def yarn_attention_factor(scaling: YarnScaling) -> float:

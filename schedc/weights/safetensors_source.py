@@ -11,7 +11,7 @@ import numpy as np
 from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
 from schedc.weights.safetensors_file import map_tensors
-from schedc.weights.source import Rows
+from schedc.weights.source import Rows, expected_shapes
 from schedc.yaml_text import parse_yaml
 
 INDEX = "model.safetensors.index.json"
@@ -26,14 +26,18 @@ class SafetensorsWeights:
     def __init__(self, path: Path, spec: ModelSpec) -> None:
         table = parse_yaml((files("schedc.weights") / "huggingface_names.yaml").read_text(encoding="utf-8"))
         placements = {at.layer: at.block.placement for at in spec.iter_layers()}
+        shapes = expected_shapes(spec)
         self._files = _files(path)
         self._tensors: dict[str, np.ndarray] = {}
         unknown = []
         for file in self._files:
             for tensor, values in map_tensors(file).items():
                 name = _name(tensor, table, placements)
+                parts = _parts(tensor, table)
                 if name is not None:
                     self._tensors[name] = values
+                elif parts and all(part in shapes for part in parts):
+                    self._tensors |= _split(values, {part: shapes[part][0] for part in parts})
                 elif not any(tensor.endswith(ignored) for ignored in table["ignored"]):
                     unknown.append(tensor)
         if unknown:
@@ -79,6 +83,18 @@ def _files(path: Path) -> list[Path]:
     if absent:
         raise UserError(f"{path}: {len(absent)} of {len(shards)} files are missing: {', '.join(absent)}")
     return [path.parent / shard for shard in shards]
+
+
+def _parts(tensor: str, table: dict[str, Any]) -> list[str]:
+    """The weights that a fused tensor of a layer holds."""
+    layer, _, rest = tensor.removeprefix("model.layers.").partition(".")
+    return [f"layers.{layer}.{part}" for part in table["fused"].get(rest, ())]
+
+
+def _split(values: np.ndarray, rows: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """The tensor in pieces of `rows` each; the last gets what is left, so that a wrong size shows there."""
+    ends = np.cumsum(list(rows.values()))[:-1]
+    return dict(zip(rows, np.split(values, ends), strict=True))
 
 
 def _name(tensor: str, table: dict[str, Any], placements: Mapping[int, str]) -> str | None:

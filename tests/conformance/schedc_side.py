@@ -27,8 +27,19 @@ CONTEXT = 64
 def opened(family: Family, folder: Path) -> tuple[ModelSpec, WeightSource]:
     """The imported spec and its weights, checked against it."""
     family.write_checkpoint(folder)
-    spec = import_config(folder / "config.json", family.name)
+    spec = for_whole_sequences(import_config(folder / "config.json", family.name))
     return spec, open_weights(folder / "model.safetensors", spec)
+
+
+def for_whole_sequences(spec: ModelSpec) -> ModelSpec:
+    """Torch sees every sequence whole: where all are beyond the switch of longrope, all their tokens turn by it."""
+    data = spec.model_dump(mode="json")
+    for run in data["layers"]:
+        for block in run["pattern"]:
+            scaling = (block["mixer"].get("rope") or {}).get("scaling") or {}
+            if scaling.get("kind") == "longrope" and scaling["original_max_position"] < min(PROMPTS) + STEPS:
+                scaling["sequences"] = "long"
+    return ModelSpec.model_validate(data)
 
 
 def reference_logits(reference: Reference, family: Family) -> list[np.ndarray]:

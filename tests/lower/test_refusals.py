@@ -5,6 +5,7 @@ import pytest
 from schedc.errors import SpecError
 from schedc.lower.graph import StepShape
 from schedc.lower.step import StepLowering
+from schedc.spec.model import ModelSpec
 from tests.reference.small_specs import small_spec
 
 
@@ -18,3 +19,24 @@ def test_unsupported_parts_and_sizes_are_named_together() -> None:
         "  rows: 17 is not between 1 and 16",
         "  context: 65 is not between 1 and max_position 64",
     ]
+
+
+def longrope(sequences: str) -> ModelSpec:
+    factors = {"short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}
+    scaling = {"kind": "longrope", "factor": 4.0, "original_max_position": 16, "sequences": sequences, **factors}
+    return small_spec(mixer={"rope": {"theta": 100.0, "scaling": scaling}})
+
+
+def test_a_context_in_which_longrope_would_switch_is_refused() -> None:
+    StepLowering(longrope("short"), StepShape(1, 16))
+    with pytest.raises(SpecError, match="context: 17 is more than 16, where longrope turns from short to long factors"):
+        StepLowering(longrope("short"), StepShape(1, 17))
+    StepLowering(longrope("long"), StepShape(1, 17))
+    with pytest.raises(SpecError, match="context: 16 holds no sequence of more than 16 tokens"):
+        StepLowering(longrope("long"), StepShape(1, 16))
+
+
+def test_norms_over_all_heads_are_refused_on_several_devices() -> None:
+    spec = small_spec(mixer={"qk_norm": {"kind": "rms", "eps": 1e-5}, "qk_norm_over": "heads"})
+    with pytest.raises(SpecError, match=r"qk_norm_over: heads on 2 devices is not supported by the kernel yet"):
+        StepLowering(spec, StepShape(1, 16, devices=2))

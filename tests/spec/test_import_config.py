@@ -17,9 +17,15 @@ CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MODEL_SPECS = Path(__file__).parents[2] / "model_specs"
 
 PACKAGED = {
+    "exaone-4.0-32b": "EXAONE-4.0-32B",
+    "gemma-2-9b": "mlc-gemma2_9b",
+    "gemma-3-1b": "mlc-gemma3_1b_it",
     "llama-2-7b": "llama-2-7b-hf",
+    "llama-3.1-70b": "Meta-Llama-3.1-70B",
     "llama-3.1-8b": "Meta-Llama-3.1-8B",
     "mistral-nemo": "mistral-nemo-instruct-2407",
+    "olmo-2-7b": "mlc-olmo2_7b",
+    "phi-3.5-mini": "mlc-phi-3_5",
     "qwen2.5-7b": "qwen2.5-7b-instruct",
     "qwen3-0.6b": "Qwen3-0.6B",
     "qwen3-8b": "Qwen3-8B",
@@ -29,14 +35,10 @@ PACKAGED = {
 ROPE_JUNK = {"rope_type": "yarn", "factor": "x", "rope_theta": [], "type": [1], "partial_rotary_factor": "x"}
 EXPRESSIBLE = {
     *PACKAGED.values(),
-    "EXAONE-4.0-32B",
     "GLM-4.5-rtp",
     "Llama-4-Scout-17B-16E-Instruct",
-    "Meta-Llama-3.1-70B",
     "deepseek-v2-lite",
     "hfdefault-muse_spark_text",
-    "mlc-gemma2_9b",
-    "mlc-gemma3_1b_it",
 }
 
 
@@ -80,7 +82,7 @@ def test_a_refusal_names_every_key_at_once():
         "hidden_act: activation 'mish' is not supported; known: "
         "silu, swish, gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, relu2",
         "num_experts: experts are not known in this family",
-        "rope_scaling.rope_type: scaling 'ntk' is not supported; known: linear, llama3, yarn",
+        "rope_scaling.rope_type: scaling 'ntk' is not supported; known: linear, llama3, yarn, longrope",
         "surprise: unknown key, so what it asks for is unknown too",
     ]
 
@@ -88,10 +90,6 @@ def test_a_refusal_names_every_key_at_once():
 @pytest.mark.parametrize(
     ("name", "lines"),
     [
-        ("mlc-phi-3_5", ["rope_scaling.rope_type: scaling 'longrope' is not supported; known: linear, llama3, yarn"]),
-        ("mlc-olmo2_7b",
-         ["model_type: olmo2: q and k are normalised over all heads jointly, which is not supported for this family "
-          "yet"]),
         ("falcon-40b",
          ["model_type: falcon: attention and feed-forward in parallel are not supported",
           "parallel_attn: attention and feed-forward in parallel are not supported"]),
@@ -315,3 +313,21 @@ def test_exaone_4_turns_nothing_in_its_full_layers():
 def test_layers_are_put_into_the_fewest_blocks(layers, expected):
     found = runs([{"layer": letter} for letter in layers])
     assert [(run["repeat"], "".join(block["layer"] for block in run["pattern"])) for run in found] == expected
+
+
+def test_longrope_takes_its_lengths_from_the_config_and_its_factors_as_they_are():
+    factors = {"short_factor": [1] * 48, "long_factor": [1.5] * 48}
+    data = config("mlc-phi-3_5", rope_scaling={"type": "su", **factors})
+    scaling = import_config(data).layers[0].pattern[0].mixer.rope.scaling
+    assert (scaling.factor, scaling.original_max_position, scaling.sequences) == (131072 / 4096, 4096, "short")
+    assert (scaling.short_factor, scaling.long_factor) == ((1.0,) * 48, (1.5,) * 48)
+
+
+def test_faults_of_longrope_are_named():
+    short = config("mlc-phi-3_5", rope_scaling={"type": "longrope", "short_factor": [1.0], "beta": 1})
+    assert refusals(short) == [
+        "rope_scaling.beta: not a key of longrope scaling",
+        "rope_scaling.long_factor: must be a list of numbers, one a pair of dimensions",
+    ]
+    few = config("mlc-phi-3_5", rope_scaling={"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]})
+    assert refusals(few) == ["layers[0].pattern[0].mixer.rope.scaling.short_factor: 1 numbers for 48 pairs; one a pair"]

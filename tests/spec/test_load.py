@@ -71,7 +71,7 @@ def test_all_faults_are_reported_at_once_with_their_key_paths():
         "layers[0].pattern[0].feed_forward.activation: "
         "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2' or 'swiglu_clamped', not 'swish'",
         "layers[0].pattern[0].mixer.heads: 9 heads do not divide into 4 kv heads; use a multiple of 4",
-        "layers[0].pattern[0].mixer.rope.scaling.kind: must be 'linear', 'llama3' or 'yarn', not 'linaer'",
+        "layers[0].pattern[0].mixer.rope.scaling.kind: must be 'linear', 'llama3', 'longrope' or 'yarn', not 'linaer'",
         "layers[0].pattern[0].mixer.windw: unknown key; nearest: window, kind",
         "vocab: missing",
     ]
@@ -123,7 +123,7 @@ def test_an_unknown_model_is_refused_with_the_nearest_names():
     with pytest.raises(
         UserError,
         match=re.escape(
-            "unknown model 'smolm2-135m'; nearest: smollm2-135m; "
+            "unknown model 'smolm2-135m'; nearest: smollm2-135m, olmo-2-7b; "
             "a spec of your own is given as a file, ./smolm2-135m.yaml"
         ),
     ) as caught:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from schedc.spec.rope import LinearScaling, Llama3Scaling, Rope, YarnScaling, inverse_frequencies
+from schedc.spec.rope import LinearScaling, Llama3Scaling, LongRopeScaling, Rope, YarnScaling, inverse_frequencies
 
 
 def plain(theta: float, dim: int) -> list[float]:
@@ -44,6 +44,21 @@ def test_llama3_scaling_follows_wavelengths():
     np.testing.assert_allclose(found, expected, rtol=1e-13)
     assert factor == 1.0
     assert sum(f == e for f, e in zip(expected, plain(500_000.0, 128), strict=True)) == 29
+
+
+@pytest.mark.parametrize(("sequences", "factors"), [("short", [1.0, 1.1]), ("long", [2.0, 9.0])])
+def test_longrope_divides_each_pair_by_the_factor_of_its_sequences(sequences: str, factors: list[float]):
+    scaling = LongRopeScaling(
+        kind="longrope",
+        factor=32.0,
+        original_max_position=4096,
+        short_factor=(1.0, 1.1),
+        long_factor=(2.0, 9.0),
+        sequences=sequences,
+    )
+    found, factor = inverse_frequencies(Rope(theta=10_000.0, scaling=scaling), 4)
+    np.testing.assert_allclose(found, [f / by for f, by in zip(plain(10_000.0, 4), factors, strict=True)], rtol=1e-14)
+    assert factor == pytest.approx(math.sqrt(1 + math.log(32) / math.log(4096)))  # 1.190238 for Phi-3.5
 
 
 def yarn_by_hand(theta, dim, factor, original, fast=32.0, slow=1.0, truncate=True):

@@ -37,7 +37,9 @@ class GqaLowering:
     ) -> None:
         self.split = heads_of(gqa, shape.devices, shape.placement)
         self.partial = self.split.is_split
-        gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each})
+        limits = {name: limit for name in ("window", "chunk") if (limit := getattr(gqa, name)) is not None}
+        beyond = {name: None for name, limit in limits.items() if limit >= shape.context}
+        gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each} | beyond)
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")

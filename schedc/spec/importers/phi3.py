@@ -1,4 +1,4 @@
-"""Phi-3: Llama with an optional window; checkpoints that need longrope are refused by that key."""
+"""Phi-3 and 3.5: Llama with an optional window, and longrope for long contexts."""
 
 from typing import Any
 
@@ -8,8 +8,7 @@ from schedc.spec.importers.rope import rope
 
 
 def phi3(config: Config, name: str) -> dict[str, Any]:
-    # read by longrope alone
-    config.ignore("original_max_position_embeddings")
+    config.ignore("original_max_position_embeddings")  # read by longrope alone
     config.must_be("attention_bias", [False], "Phi-3 has no attention bias")
     mixer = attention(config, grouped=False)
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])

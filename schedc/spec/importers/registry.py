@@ -14,6 +14,7 @@ from schedc.spec.importers.llama4 import llama4
 from schedc.spec.importers.minimax_m2 import minimax_m2
 from schedc.spec.importers.mistral import mistral
 from schedc.spec.importers.muse_spark import muse_spark
+from schedc.spec.importers.olmo2 import olmo2
 from schedc.spec.importers.phi3 import phi3
 from schedc.spec.importers.qwen import qwen2, qwen3
 from schedc.spec.importers.starcoder2 import starcoder2
@@ -35,6 +36,7 @@ FAMILIES: dict[str, Importer] = {
     "minimax_m2": minimax_m2,
     "mistral": mistral,
     "muse_spark_text": muse_spark,
+    "olmo2": olmo2,
     "phi3": phi3,
     "qwen2": qwen2,
     "qwen3": qwen3,
@@ -47,7 +49,6 @@ INEXPRESSIBLE_FAMILIES: dict[str, str] = {
     "falcon": "attention and feed-forward in parallel are not supported",
     "gpt2": "learned positions are not supported",
     "mixtral": "experts of this family are not supported yet",
-    "olmo2": "q and k are normalised over all heads jointly, which is not supported for this family yet",
     "lfm2": "convolution mixers are not supported",
     **dict.fromkeys(["kimi_k3", "kimi_linear", "nemotron_h", "qwen3_5", "qwen3_5_moe"], _LINEAR),
 }

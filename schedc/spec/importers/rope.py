@@ -20,6 +20,8 @@ _YARN = {
     "mscale": "mscale",
     "mscale_all_dim": "mscale_all_dim",
 }
+LONGROPE = ("longrope", "su")
+"""Two names of one scaling."""
 SCALINGS = {"linear": {"factor": "factor"}, "llama3": _LLAMA3, "yarn": _YARN}
 """Per kind of scaling: its keys in a config → its fields in a spec."""
 
@@ -61,12 +63,16 @@ def _inner_number(config: Config, key: str, scaling: dict[str, Any], inner: str)
 def _scaling(config: Config, key: str, scaling: dict[str, Any]) -> dict[str, Any]:
     kind = str(scaling.pop("rope_type", None) or scaling.get("type") or "default")
     scaling.pop("type", None)
+    if kind in LONGROPE:
+        return _longrope(config, key, scaling)
     if kind == "default":
         fields: dict[str, str] = {}
     elif kind in SCALINGS:
         fields = SCALINGS[kind]
     else:
-        config.refuse(f"{key}.rope_type", f"scaling {kind!r} is not supported; known: {', '.join(SCALINGS)}")
+        config.refuse(
+            f"{key}.rope_type", f"scaling {kind!r} is not supported; known: {', '.join((*SCALINGS, LONGROPE[0]))}"
+        )
         return {}
     for inner, value in scaling.items():
         if inner not in fields and value is not None:
@@ -78,6 +84,31 @@ def _scaling(config: Config, key: str, scaling: dict[str, Any]) -> dict[str, Any
             config.refuse(f"{key}.{inner}", f"missing; {kind} scaling needs it")
     values = {field: scaling[inner] for inner, field in fields.items() if scaling.get(inner) is not None}
     return {"scaling": {"kind": kind} | {field: _number(field, value) for field, value in values.items()}}
+
+
+def _longrope(config: Config, key: str, scaling: dict[str, Any]) -> dict[str, Any]:
+    """transformers takes the original length from the config itself if it has one, and the factor from both lengths."""
+    known = {"short_factor", "long_factor", "factor", "attention_factor", "original_max_position_embeddings"}
+    for inner, value in scaling.items():
+        if inner not in known and value is not None:
+            config.refuse(f"{key}.{inner}", "not a key of longrope scaling")
+    most = config.required("max_position_embeddings", int)
+    original = config.optional("original_max_position_embeddings", int)
+    original = scaling.get("original_max_position_embeddings", most) if original is None else original
+    if type(original) is not int or original < 2:
+        config.refuse("original_max_position_embeddings", f"{original!r} is not a number of tokens above 1")
+        original = most
+    found: dict[str, Any] = {"kind": "longrope", "original_max_position": original}
+    for inner in ("short_factor", "long_factor"):
+        factors = scaling.get(inner)
+        if not isinstance(factors, list) or not all(type(factor) in (int, float) for factor in factors):
+            config.refuse(f"{key}.{inner}", "must be a list of numbers, one a pair of dimensions")
+            return {}
+        found[inner] = [float(factor) for factor in factors]
+    factor = _inner_number(config, key, scaling, "factor")
+    attention_factor = _inner_number(config, key, scaling, "attention_factor")
+    found["factor"] = max(1.0, most / original if factor is None else factor)
+    return {"scaling": found | ({} if attention_factor is None else {"attention_factor": attention_factor})}
 
 
 def _number(field: str, value: Any) -> Any:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from schedc.spec.base import Part, Problem
 from schedc.spec.norm import Norm
-from schedc.spec.rope import Rope
+from schedc.spec.rope import Rope, scaling_problem
 
 
 class GqaBias(Part):
@@ -73,6 +73,9 @@ class Gqa(Part):
                     "rope.rotary_dim",
                     (f"{self.rope.rotary_dim} is more than head_dim {self.head_dim}; use {self.head_dim} or less"),
                 )
+            problem = scaling_problem(self.rope, self.rotary_dim)
+            if problem is not None:
+                yield "rope.scaling.short_factor", problem
 
     @property
     def score_scale(self) -> float:
