@@ -29,6 +29,8 @@ TRIPS = 3
 """Enough for a first, a steady and a last one."""
 CACHE_TILES = 4
 """The newest token's tile and up to three older ones."""
+TOP_K = 4
+"""Experts that a row chooses, at most: one that is used, and three on their way."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,24 @@ def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) ->
     return {"width": _width(feed_forward["width"], [cuts[0]], 2 if feed_forward["gated"] else 1)}
 
 
+def _small_moe(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
+    """A few experts, in as many groups as there were; as many of them chosen as fill a ring. The router comes first in
+    `cuts`, then the shared expert, then the others."""
+    router, top_k = feed_forward["router"], min(feed_forward["top_k"], TOP_K)
+    groups, gate = router["groups"], int(feed_forward["shared_gate"])
+    fewest = max(2, ceil(2 * top_k / router["groups_kept"]))
+    fits = (
+        groups * size
+        for size in range(fewest, feed_forward["experts"] // groups)
+        if cuts[0].units(ceil((groups * size + gate) / LANES)) is not None
+    )
+    small: dict[str, Any] = {"top_k": top_k, "experts": next(fits, feed_forward["experts"])}
+    small |= _small_dense(feed_forward, cuts[-2:], rows)
+    if feed_forward["shared"] is not None:
+        small["shared"] = feed_forward["shared"] | _small_dense(feed_forward["shared"], cuts[1:], rows)
+    return small
+
+
 def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
     """The same, computed in `dtype`; what is not quantised is stored in it."""
     stored: dict[str, Any] = {family: quantization.format(family) for family in FAMILIES}
@@ -203,7 +223,7 @@ def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
     return {key: dtype if name in ("bf16", "f32") else name for key, name in stored.items()} | {"arithmetic": dtype}
 
 
-SMALLER = {"gqa": _small_gqa, "dense": _small_dense}
+SMALLER = {"gqa": _small_gqa, "dense": _small_dense, "moe": _small_moe}
 """Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, rows)."""
 
 

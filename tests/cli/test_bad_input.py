@@ -42,7 +42,7 @@ def test_all_faults_of_a_spec_come_at_once_with_their_key_paths(schedc: Command)
         "  layers[0].repeat: must be more than 0, not 0\n"
         "  layers[0].pattern[0].feed_forward.gated: must be true or false, not 'maybe'\n"
         "  layers[0].pattern[0].feed_forward.activation: "
-        "must be 'silu', 'gelu', 'gelu_tanh', 'relu' or 'relu2', not 'sliu'"
+        "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2' or 'swiglu_clamped', not 'sliu'"
     )
 
 
@@ -120,7 +120,8 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
         (["smollm2-135m", "--policy", "./none.py:f"], "policy file none.py does not exist"),
         (
             ["smollm2-135m", "--set", "dpth=4"],
-            "policy ring has no setting dpth; its settings: depth (default 0), slot_mib (default 2.0)",
+            "policy ring has no setting dpth; its settings: depth (default 0), slot_mib (default 2.0), "
+            "expert_slots (default 0), expert_mib (default 4.0)",
         ),
         (
             ["smollm2-135m", "--set", "depth", "--set", "slot_mib=big", "--set", "a=1", "--set", "a=2"],
@@ -225,9 +226,9 @@ def test_prompts_that_cannot_be_decoded(schedc: Command) -> None:
 
 
 def test_a_config_is_refused_by_key(schedc: Command) -> None:
-    lines = refused(schedc("import", config("Mixtral-8x7B-v0.1.json"))).splitlines()
-    assert lines[0].endswith("Mixtral-8x7B-v0.1.json: cannot be expressed as a model spec:")
-    assert "  num_local_experts: experts are not supported yet" in lines
+    lines = refused(schedc("import", config("falcon-40b.json"))).splitlines()
+    assert lines[0].endswith("falcon-40b.json: cannot be expressed as a model spec:")
+    assert "  parallel_attn: attention and feed-forward in parallel are not supported" in lines
 
 
 @pytest.mark.parametrize("verb", [["inspect", "ir"], ["pack", "-o", "w"], ["run", "-p", "a"]])

@@ -28,6 +28,9 @@ PACKAGED = {
     "phi-3.5-mini": "mlc-phi-3_5",
     "qwen2.5-7b": "qwen2.5-7b-instruct",
     "qwen3-0.6b": "Qwen3-0.6B",
+    "mixtral-8x22b": "Mixtral-8x22B-v0.1",
+    "qwen3-235b-a22b": "Qwen3-235B-A22B",
+    "qwen3-30b-a3b": "Qwen3-30B-A3B",
     "qwen3-8b": "Qwen3-8B",
     "smollm2-135m": "mlc-smollm2_135m",
     "starcoder2-7b": "mlc-starcoder2",
@@ -37,6 +40,7 @@ EXPRESSIBLE = {
     *PACKAGED.values(),
     "GLM-4.5-rtp",
     "Llama-4-Scout-17B-16E-Instruct",
+    "Mixtral-8x7B-v0.1",
     "deepseek-v2-lite",
     "hfdefault-muse_spark_text",
 }
@@ -331,3 +335,21 @@ def test_faults_of_longrope_are_named():
     ]
     few = config("mlc-phi-3_5", rope_scaling={"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]})
     assert refusals(few) == ["layers[0].pattern[0].mixer.rope.scaling.short_factor: 1 numbers for 48 pairs; one a pair"]
+
+
+def test_mixtral_and_qwen_3_renormalise_what_a_softmax_over_all_experts_gives():
+    mixtral = import_config(config("Mixtral-8x22B-v0.1")).layers[0].pattern[0].feed_forward
+    assert (mixtral.experts, mixtral.top_k, mixtral.width) == (8, 2, 16384)
+    qwen = import_config(config("Qwen3-30B-A3B")).layers[0].pattern[0].feed_forward
+    assert (qwen.experts, qwen.top_k, qwen.width) == (128, 8, 768)
+    assert mixtral.router == qwen.router
+    assert (qwen.router.score, qwen.router.renormalise) == ("softmax", True)
+    as_they_are = import_config(config("Qwen3-30B-A3B", norm_topk_prob=...)).layers[0].pattern[0].feed_forward
+    assert not as_they_are.router.renormalise
+
+
+def test_qwen_3_has_experts_in_every_nth_layer_but_those_that_are_dense():
+    sparse = config("Qwen3-30B-A3B", num_hidden_layers=8, decoder_sparse_step=2, mlp_only_layers=[5])
+    kinds = [at.block.feed_forward.kind for at in import_config(sparse).iter_layers()]
+    assert kinds == ["dense", "moe", "dense", "moe", "dense", "dense", "dense", "moe"]
+    assert refusals(sparse | {"mlp_only_layers": ["five"]}) == ["mlp_only_layers: must be a list of layer numbers"]

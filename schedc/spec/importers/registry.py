@@ -13,10 +13,12 @@ from schedc.spec.importers.llama import llama
 from schedc.spec.importers.llama4 import llama4
 from schedc.spec.importers.minimax_m2 import minimax_m2
 from schedc.spec.importers.mistral import mistral
+from schedc.spec.importers.mixtral import mixtral
 from schedc.spec.importers.muse_spark import muse_spark
 from schedc.spec.importers.olmo2 import olmo2
 from schedc.spec.importers.phi3 import phi3
 from schedc.spec.importers.qwen import qwen2, qwen3
+from schedc.spec.importers.qwen3_moe import qwen3_moe
 from schedc.spec.importers.starcoder2 import starcoder2
 
 Importer = Callable[[Config, str], dict[str, Any]]
@@ -35,11 +37,13 @@ FAMILIES: dict[str, Importer] = {
     "llama4_text": llama4,
     "minimax_m2": minimax_m2,
     "mistral": mistral,
+    "mixtral": mixtral,
     "muse_spark_text": muse_spark,
     "olmo2": olmo2,
     "phi3": phi3,
     "qwen2": qwen2,
     "qwen3": qwen3,
+    "qwen3_moe": qwen3_moe,
     "starcoder2": starcoder2,
 }
 
@@ -48,7 +52,6 @@ _LINEAR = "linear attention and state-space mixers are not supported yet"
 INEXPRESSIBLE_FAMILIES: dict[str, str] = {
     "falcon": "attention and feed-forward in parallel are not supported",
     "gpt2": "learned positions are not supported",
-    "mixtral": "experts of this family are not supported yet",
     "lfm2": "convolution mixers are not supported",
     **dict.fromkeys(["kimi_k3", "kimi_linear", "nemotron_h", "qwen3_5", "qwen3_5_moe"], _LINEAR),
 }
