@@ -41,7 +41,7 @@ from schedc.lower.graph import (
 from schedc.lower.head import HeadLowering
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.unsupported import longrope_problems, unsupported
-from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import RopeTable, RowTable
 
@@ -126,7 +126,7 @@ class StepLowering:
             (self.embedding, *self.rope_tables.values()),
         )
 
-    def _rope_row(self, mixer: Gqa) -> Region | None:
+    def _rope_row(self, mixer: Mixer) -> Region | None:
         if not mixer.rotary_dim:
             return None
         table = self.rope_tables[rope_key(mixer)]
@@ -217,8 +217,8 @@ def run_counter(run: int) -> str:
     return "layer" if run == 0 else f"layer_{run}"
 
 
-def rope_key(mixer: Gqa) -> tuple:
-    return mixer.rope, mixer.head_dim
+def rope_key(mixer: Mixer) -> tuple:
+    return mixer.rope, mixer.rope_width
 
 
 def rope_tables(spec: ModelSpec, shape: StepShape) -> dict[tuple, RopeTable]:
@@ -228,7 +228,7 @@ def rope_tables(spec: ModelSpec, shape: StepShape) -> dict[tuple, RopeTable]:
         mixer = at.block.mixer
         if mixer.rotary_dim and rope_key(mixer) not in tables:
             name = f"rope_{len(tables)}" if tables else "rope"
-            lanes = round_up(mixer.head_dim, LANES)
+            lanes = round_up(mixer.rope_width, LANES)
             assert mixer.rope is not None
             tables[rope_key(mixer)] = RopeTable(name, shape.context, mixer.rotary_dim, lanes, mixer.rope)
     return tables

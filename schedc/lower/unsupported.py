@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.rope import LongRopeScaling
 
@@ -46,6 +47,10 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
         yield from _of_gqa(block.mixer, devices)
     if isinstance(block.feed_forward, Moe):
         yield from _of_moe(block.feed_forward)
+    if isinstance(block.mixer, Mla):
+        for name, norm in (("q_norm", block.mixer.q_norm), ("kv_norm", block.mixer.kv_norm)):
+            if norm is not None and norm.scale_first:
+                yield f"mixer.{name}.scale_first: a norm that scales first is not supported by the kernel yet"
 
 
 def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:

@@ -130,6 +130,64 @@ class PanelMatrix:
 
 
 @dataclass(frozen=True)
+class HeadOutputs:
+    """Of each of `heads` heads `count` outputs of `weight`; those of the next begin `stride` outputs further on.
+
+    Heads past the weight's last are zeros.
+    """
+
+    weight: str
+    heads: int
+    start: int
+    count: int
+    stride: int
+    step: int = 0
+    every: int = 1
+    ring: int = 1
+
+
+@dataclass(frozen=True)
+class HeadMatrices:
+    """A matrix [depth, width] a head: its `depth` outputs of a weight that has `width` inputs, so transposed.
+
+    Order of the words: [layer][tile][head][panel][depth / per_word][128 lanes], zeros for heads past the last.
+    A dot with it takes what a head's outputs are multiplied by to the weight's inputs. It is stored as `dtype`
+    whatever the weight's format: groups of inputs become rows of columns, which no other format keeps.
+    """
+
+    form: ClassVar[str] = "head_matrices"
+
+    name: str
+    dtype: WordDtype
+    layers: tuple[int, ...]
+    depth: int
+    width: int
+    tiles: int
+    tile_heads: int
+    blocks: tuple[HeadOutputs, ...]
+
+    def __post_init__(self) -> None:
+        heads = sum(block.heads for block in self.blocks)
+        if heads > self.heads:
+            raise ValueError(f"{self.name}: {heads} heads, and room for {self.heads}")
+        if any(block.count != self.depth for block in self.blocks):
+            raise ValueError(f"{self.name}: heads of other than {self.depth} outputs")
+
+    @property
+    def heads(self) -> int:
+        return self.tiles * self.tile_heads
+
+    @property
+    def head_rows(self) -> int:
+        """Word rows of one head."""
+        return lanes_up(self.width) // LANES * FORMATS[self.dtype].panel_rows(self.depth)
+
+    @property
+    def rows(self) -> int:
+        return max(len(self.layers), 1) * self.heads * self.head_rows
+
+
+@dataclass(frozen=True)
 class RowTable:
     """A table of `entries` rows of `width` numbers, each row fetched by its own transfer (an embedding).
 
@@ -267,16 +325,17 @@ class RopeTable:
         return self.positions * self.position_rows
 
 
-Layout = PanelMatrix | RowTable | Vectors | RopeTable
+Layout = PanelMatrix | HeadMatrices | RowTable | Vectors | RopeTable
 
 _PARTS: dict[tuple[str, str], type] = {
     ("panel_matrix", "columns"): Columns,
     ("panel_matrix", "inputs"): Inputs,
     ("panel_matrix", "members"): Members,
+    ("head_matrices", "blocks"): HeadOutputs,
     ("vectors", "members"): Members,
     ("vectors", "items"): VectorItem,
 }
-_FORMS: dict[str, type[Layout]] = {cls.form: cls for cls in (PanelMatrix, RowTable, Vectors, RopeTable)}
+_FORMS: dict[str, type[Layout]] = {cls.form: cls for cls in (PanelMatrix, HeadMatrices, RowTable, Vectors, RopeTable)}
 
 
 def on_device(layout: Layout, device: int) -> Layout:

@@ -78,6 +78,11 @@ class Gqa(Part):
                 yield "rope.scaling.short_factor", problem
 
     @property
+    def rope_width(self) -> int:
+        """Dimensions of which the leading `rotary_dim` are rotated."""
+        return self.head_dim
+
+    @property
     def score_scale(self) -> float:
         """What q·kᵀ is multiplied by before the soft cap and the softmax."""
         return self.head_dim**-0.5 if self.scale is None else self.scale

@@ -54,6 +54,11 @@ class Mla(Part):
         return self.kv_rank + self.rope_dim
 
     @property
+    def rope_width(self) -> int:
+        """Dimensions of which the leading `rotary_dim` are rotated."""
+        return self.rope_dim
+
+    @property
     def score_scale(self) -> float:
         return self.head_dim**-0.5 if self.scale is None else self.scale
 
