@@ -12,6 +12,8 @@ from schedc.spec.model import ModelSpec
 from schedc.spec.rope import Rope
 from schedc.weights.layout import (
     Columns,
+    HeadMatrices,
+    HeadOutputs,
     Inputs,
     Layout,
     Members,
@@ -128,6 +130,26 @@ def test_members_lie_one_after_the_other_and_each_device_has_its_own() -> None:
             assert {name: values.item() for name, values in unpack(layout, words).items()} == {
                 name: source.load(name).item() for name in unpack(layout, words)
             }
+
+
+def test_a_head_matrix_is_its_outputs_transposed_and_each_device_has_its_own_heads() -> None:
+    """Three heads of two keys and one value, of three inputs, over two devices: the second has one and zeros."""
+    w = np.arange(1, 28).reshape(9, 3)
+    blocks = (HeadOutputs("attn.kv_b", 2, 0, 2, 3, step=6, ring=2),)
+    layout = HeadMatrices("uk", "f32", (4,), 2, 3, 1, 2, blocks)
+    assert from_dict(loads(dumps(to_dict(layout)))) == layout
+    source = Given(layers__4__attn__kv_b=w)
+    for device, heads in enumerate([(w[0:2], w[3:5]), (w[6:8], np.zeros((2, 3)))]):
+        own = on_device(layout, device)
+        words = pack_arrays([own], source)["uk"]
+        assert words.shape == (2 * 8, 128)
+        found = words.view(np.float32).reshape(2, 8, 128)
+        assert [matrix[:2, :3].tolist() for matrix in found] == [head.tolist() for head in heads]
+        assert not found[:, 2:].any()
+        back = unpack(own, words)["layers.4.attn.kv_b"]
+        start = 6 * device
+        assert back[start : start + 2].tolist() == heads[0].tolist()
+        assert back[start + 3 : start + 5].tolist() == heads[1].tolist()
 
 
 def test_a_bf16_table_row_keeps_far_panels_in_the_high_halves() -> None:

@@ -143,13 +143,15 @@ class MlaLowering:
         mla, rows, named = self.mla, self.shape.padded_rows, self.place.named
         words = operand_words(rows, self.dtype)
         keys, values = self._slots(grain, self.up_keys), self._slots(grain, self.up_values)
-        q_latent = (
-            Buffer(named("q_latent"), WORK, ceil_div(mla.q_rank or 0, LANES) * words),
-            Buffer(named("queries"), WORK, output_rows(self.q_b, grain, rows)),
-        )
+        q_latent: tuple[Buffer, ...] = ()
+        if mla.q_rank is not None:
+            q_latent = (
+                Buffer(named("q_latent"), WORK, ceil_div(mla.q_rank, LANES) * words),
+                Buffer(named("queries"), WORK, output_rows(self.q_b, grain, rows)),
+            )
         before = (
             Buffer(named("projected"), WORK, output_rows(self.down, grain, rows)),
-            *(q_latent if mla.q_rank is not None else ()),
+            *q_latent,
             Buffer(named("q_nope"), WORK, keys * ceil_div(mla.nope_dim, LANES) * words),
             Buffer(named("q_rope"), WORK, self.heads * self.key_panels * rows),
             Buffer(named("q_absorbed"), WORK, keys * self.latent_panels * rows),
