@@ -39,9 +39,9 @@ def test_many_heads_are_attended_in_groups_of_sequences(mode: Mode) -> None:
     agrees(spec, mode)
 
 
-def test_a_norm_of_latents_without_weight_is_refused() -> None:
-    spec = latent_spec({"kv_norm": RMS | {"weight": False}})
-    with pytest.raises(SpecError, match=r"mixer.kv_norm.weight: a norm without weight is not supported"):
+def test_a_norm_of_latents_that_scales_first_is_refused() -> None:
+    spec = latent_spec({"kv_norm": RMS | {"scale_first": True}})
+    with pytest.raises(SpecError, match=r"mixer.kv_norm.scale_first: a norm that scales first is not supported"):
         build_kernel(spec, SHAPE)
 
 

@@ -113,11 +113,12 @@ FEATURES: dict[str, ModelSpec] = {
     "relu2": small_spec(feed_forward={"gated": False, "activation": "relu2"}),
 }
 
+BARE = RMS | {"weight": False}
 LATENT: dict[str, ModelSpec] = {
     "latent attention": latent_spec(),
     "latent, queries at once": latent_spec({"q_rank": None, "q_norm": None}),
     "latent, no rope": latent_spec({"rope": None}),
-    "latent, halves": latent_spec({"rope": {"theta": 100.0, "scaling": YARN}, "scale": 0.5}),
+    "latent, halves": latent_spec({"rope": {"theta": 100.0, "scaling": YARN}, "scale": 0.5, "kv_norm": BARE}),
     "latent, output gate": latent_spec({"output_gate": True}),
     "latent, odd sizes": latent_spec({"heads": 5, "nope_dim": 7, "value_dim": 11, "rope_dim": 6, "kv_rank": 37}),
 }

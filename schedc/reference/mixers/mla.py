@@ -7,6 +7,7 @@ from schedc.reference.norm import apply_norm
 from schedc.reference.rope import rotate
 from schedc.reference.weights import Dot, Weights
 from schedc.spec.mixers.mla import Mla
+from schedc.spec.norm import Norm
 
 State = tuple[jax.Array, jax.Array]
 """Latents [rows, capacity, 1, kv_rank], normalised, and shared keys [rows, capacity, 1, rope_dim], rotated; the token
@@ -33,7 +34,7 @@ def apply(
     def turned(y: jax.Array) -> jax.Array:
         return y if mixer.rope is None else rotate(mixer.rope, mixer.rotary_dim, capacity, y, positions)
 
-    def normed(name: str, norm, y: jax.Array) -> jax.Array:
+    def normed(name: str, norm: Norm | None, y: jax.Array) -> jax.Array:
         return y if norm is None else apply_norm(norm, weights, f"attn.{name}", f"attn.{name}_bias", y)
 
     if mixer.q_rank is None:
