@@ -1,10 +1,7 @@
 """Weights out of safetensors files with the names of Hugging Face's models, in one file or in shards."""
 
-from collections.abc import Mapping
-from importlib.resources import files
 from json import JSONDecodeError, loads
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +9,7 @@ from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
 from schedc.weights.safetensors_file import map_tensors
 from schedc.weights.source import Rows, expected_shapes
-from schedc.yaml_text import parse_yaml
+from schedc.weights.tensor_names import best_table
 
 INDEX = "model.safetensors.index.json"
 
@@ -20,28 +17,31 @@ INDEX = "model.safetensors.index.json"
 class SafetensorsWeights:
     """`path`: a .safetensors file, an index of shards, or a folder with either.
 
+    A weight is a view of its mapped tensor, of one expert of a stack too: nothing but the rows asked for is read.
     Raises UserError when opened for files that are absent, truncated, or have tensors of an unknown name.
     """
 
     def __init__(self, path: Path, spec: ModelSpec) -> None:
-        table = parse_yaml((files("schedc.weights") / "huggingface_names.yaml").read_text(encoding="utf-8"))
         placements = {at.layer: at.block.placement for at in spec.iter_layers()}
         shapes = expected_shapes(spec)
         self._files = _files(path)
+        tensors = {name: values for file in self._files for name, values in map_tensors(file).items()}
+        table = best_table(list(tensors), placements)
         self._tensors: dict[str, np.ndarray] = {}
         unknown = []
-        for file in self._files:
-            for tensor, values in map_tensors(file).items():
-                name = _name(tensor, table, placements)
-                parts = _parts(tensor, table)
-                if name is not None:
-                    self._tensors[name] = values
-                elif parts and all(part in shapes for part in parts):
-                    self._tensors |= _split(values, {part: shapes[part][0] for part in parts})
-                elif not any(tensor.endswith(ignored) for ignored in table["ignored"]):
-                    unknown.append(tensor)
+        for name, values in tensors.items():
+            if table.ignores(name, spec.num_layers):
+                continue
+            stored = table.find(name, placements)
+            if stored is None:
+                unknown.append(name)
+                continue
+            try:
+                self._tensors.update(stored.weights(values, shapes))
+            except ValueError as error:
+                raise UserError(f"{path}: {name}: {error}") from None
         if unknown:
-            raise UserError(f"{path}: no dense decoder like {spec.name} has these tensors: {', '.join(unknown)}")
+            raise UserError(f"{path}: no decoder like {spec.name} has these tensors: {', '.join(unknown)}")
 
     def identity(self) -> str:
         stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files]
@@ -83,31 +83,3 @@ def _files(path: Path) -> list[Path]:
     if absent:
         raise UserError(f"{path}: {len(absent)} of {len(shards)} files are missing: {', '.join(absent)}")
     return [path.parent / shard for shard in shards]
-
-
-def _parts(tensor: str, table: dict[str, Any]) -> list[str]:
-    """The weights that a fused tensor of a layer holds."""
-    layer, _, rest = tensor.removeprefix("model.layers.").partition(".")
-    return [f"layers.{layer}.{part}" for part in table["fused"].get(rest, ())]
-
-
-def _split(values: np.ndarray, rows: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """The tensor in pieces of `rows` each; the last gets what is left, so that a wrong size shows there."""
-    ends = np.cumsum(list(rows.values()))[:-1]
-    return dict(zip(rows, np.split(values, ends), strict=True))
-
-
-def _name(tensor: str, table: dict[str, Any], placements: Mapping[int, str]) -> str | None:
-    if not tensor.startswith("model.layers."):
-        return table["model"].get(tensor)
-    layer, _, rest = tensor.removeprefix("model.layers.").partition(".")
-    if not layer.isdecimal():
-        return None
-    suffix = table["layer"].get(rest)
-    if suffix is None:
-        norm, _, weight = rest.rpartition(".")
-        norms = table["norms"][placements.get(int(layer), "pre")]
-        if norm not in norms:
-            return None
-        suffix = f"{norms[norm]}.{weight}"
-    return f"layers.{layer}.{suffix}"

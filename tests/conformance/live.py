@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import transformers
 from safetensors.numpy import load_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, PreTrainedModel
 from transformers.utils import logging
 
 from tests.conformance.families import Family, Tensor
@@ -22,7 +23,7 @@ def tensors_of(family: Family) -> dict[str, Tensor]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         family.write_checkpoint(folder, {})
-        model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
+        model = _class(family)._from_config(AutoConfig.from_pretrained(folder), dtype=torch.float32)
         model.save_pretrained(folder)
         saved = load_file(folder / "model.safetensors")
     return {
@@ -35,7 +36,7 @@ def logits_of(family: Family, tensors: dict[str, Tensor]) -> list[np.ndarray]:
     """f32[tokens, vocab] of every sequence, from the checkpoint that the family's own loader reads."""
     with tempfile.TemporaryDirectory() as name:
         folder = family.write_checkpoint(Path(name), tensors)
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model, report = _class(family).from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True
         )
     faults = {key: value for key, value in report.items() if value}
@@ -46,3 +47,8 @@ def logits_of(family: Family, tensors: dict[str, Tensor]) -> list[np.ndarray]:
         with torch.no_grad():
             found.append(model(torch.tensor([tokens]), use_cache=False).logits[0].numpy())
     return found
+
+
+def _class(family: Family) -> type[PreTrainedModel]:
+    """The class that the config names; that of a multimodal model has its other towers too."""
+    return getattr(transformers, family.config["architectures"][0])

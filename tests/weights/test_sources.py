@@ -129,9 +129,9 @@ def test_everything_that_is_not_as_the_spec_says_is_named_at_once(spec: ModelSpe
 
 
 def test_tensors_of_other_architectures_are_refused_by_name(spec: ModelSpec, tmp_path: Path) -> None:
-    tensors = hugging_face(RandomWeights(spec, 0)) | {"model.layers.0.mlp.router.weight": np.zeros(3, np.float32)}
+    tensors = hugging_face(RandomWeights(spec, 0)) | {"model.layers.0.mlp.maze.weight": np.zeros(3, np.float32)}
     save_file(tensors, tmp_path / "model.safetensors")
-    with pytest.raises(UserError, match=r"no dense decoder like small has these tensors: model.layers.0.mlp.router"):
+    with pytest.raises(UserError, match=r"no decoder like small has these tensors: model.layers.0.mlp.maze"):
         open_weights(tmp_path, spec)
 
 
