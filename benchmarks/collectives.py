@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 from schedc.backends.pallas.aot.compile import compile_kernel
@@ -34,9 +35,11 @@ from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import ALGORITHMS, make_collective
 from schedc.lower.parts import WORK
 from schedc.target.target import Target, parse_target
+from schedc.weights.layout import WordDtype
 
 SIZES = ((8, 2048), (8, 4096), (8, 8192), (16, 7168))
 """Rows and columns of the activations."""
+WIRES: tuple[WordDtype, ...] = ("bf16", "f32")
 
 
 def copied(source: Region, target: Region) -> tuple[Op, ...]:
@@ -73,22 +76,31 @@ def cycles(made: Program, target: Target) -> int:
     return report.cycles.total
 
 
+def collective_of(algorithm: str, wire: WordDtype, height: int, target: Target) -> Collective:
+    """An all-reduce over all devices of the target."""
+    group = Group(target.devices, target.devices)
+    return make_collective(algorithm, Exchanged("sums", "all_reduce", group, topology_of(target), height, wire))
+
+
+def all_reduces(target: Target) -> Iterator[Program]:
+    """A program for every algorithm, wire and size."""
+    for (rows, columns), algorithm, wire in product(SIZES, ALGORITHMS, WIRES):
+        height = rows * columns // 128
+        yield program(height, target.devices, collective_of(algorithm, wire, height, target))
+
+
 def main(name: str, *algorithms: str) -> None:
     target = parse_target(name)
-    target = replace(target, devices_used=target.devices)
-    group, topology = Group(target.devices, target.devices), topology_of(target)
     print(f"{'algorithm':14} {'wire':5} {'size':>10} {'cycles':>7} {'VMEM KiB':>9}")
     for rows, columns in SIZES:
         height = rows * columns // 128
         base = cycles(program(height, target.devices, None), target)
-        for algorithm in algorithms or tuple(ALGORITHMS):
-            for wire in ("bf16", "f32"):
-                exchanged = Exchanged("sums", "all_reduce", group, topology, height, wire)
-                collective = make_collective(algorithm, exchanged)
-                took = cycles(program(height, target.devices, collective), target) - base
-                words = sum(buffer.rows * buffer.slots for buffer in collective.declarations().buffers)
-                size = words * ROW_BYTES // 1024
-                print(f"{algorithm:14} {wire:5} {f'{rows}x{columns}':>10} {took:7} {size:9}", flush=True)
+        for algorithm, wire in product(algorithms or tuple(ALGORITHMS), WIRES):
+            collective = collective_of(algorithm, wire, height, target)
+            took = cycles(program(height, target.devices, collective), target) - base
+            words = sum(buffer.rows * buffer.slots for buffer in collective.declarations().buffers)
+            size = words * ROW_BYTES // 1024
+            print(f"{algorithm:14} {wire:5} {f'{rows}x{columns}':>10} {took:7} {size:9}", flush=True)
 
 
 if __name__ == "__main__":

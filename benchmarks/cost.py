@@ -1,9 +1,10 @@
 """What the TPU compiler makes of every operation, measured in whole generated kernels, and the formulas fitted to it.
 
-    python benchmarks/cost.py measure    compile the kernels below, write schedc/cost/measured.yaml (a few minutes)
-    python benchmarks/cost.py fit        fit the formulas to it, write schedc/cost/operations.yaml
-    python benchmarks/cost.py compare    print measured and predicted cycles of every operation
-    python benchmarks/cost.py simulate   predicted step, and how long the simulation takes, for every model
+    python benchmarks/cost.py measure      compile the kernels below, write schedc/cost/measured.yaml (a few minutes)
+    python benchmarks/cost.py collectives  compile programs of collectives alone, and add their operations to it
+    python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
+    python benchmarks/cost.py compare      print measured and predicted cycles of every operation
+    python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
 
 Issue cycles are bundles of the final schedule by source line, so an operation is measured among its neighbours, with
 which the compiler overlaps it.
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from collectives import all_reduces
 
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.report import CompileReport
@@ -44,6 +46,10 @@ FOLDER = Path(__file__).parents[1] / "schedc" / "cost"
 MEASURED, FITTED = FOLDER / "measured.yaml", FOLDER / "operations.yaml"
 IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers a DMA engine serves at a time"}
 ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
+HEAD = (
+    f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
+    "# Made by: python benchmarks/cost.py measure; python benchmarks/cost.py collectives\n"
+)
 KERNELS = [
     (model, rows, dtype, slot)
     for model, rows, dtype, slot in (
@@ -109,7 +115,7 @@ def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(kernel.source)
-        report = compile_kernel(path, parse_target(TARGET).topology_name)
+        report = compile_kernel(path, parse_target(TARGET).topology_name, program.devices)
     first = sorted({line for line, _ in kernel.operations})
     after = dict(zip(first, [*first[1:], kernel.source.count("\n") + 1], strict=True))
     on_line = {
@@ -124,8 +130,24 @@ def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
     return [(op, on_line[id(op)] / times[id(op)]) for _, op in kernel.operations], report
 
 
+Found = dict[tuple[str, tuple[str, ...], tuple[tuple[str, Any], ...]], list[float]]
+"""Cycles by kind, operands and attributes."""
+
+
+def add_found(found: Found, op: Compute, cycles: float) -> None:
+    work = Work.of(op, parse_target(TARGET).cost)
+    found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(round(cycles, 1))
+
+
+def rows_of(found: Found) -> list[dict[str, Any]]:
+    return [
+        {"operation": kind, "operands": list(operands), "attributes": dict(attributes), "cycles": cycles}
+        for (kind, operands, attributes), cycles in sorted(found.items())
+    ]
+
+
 def measure() -> None:
-    found: dict[tuple[str, tuple[str, ...], tuple[tuple[str, Any], ...]], list[float]] = defaultdict(list)
+    found: Found = defaultdict(list)
     issue: dict[str, list[float]] = {"start": [], "wait": []}
     kernels, versions = [], ""
     for model, rows, dtype, slot in KERNELS:
@@ -144,24 +166,28 @@ def measure() -> None:
         for op, cycles in operations:
             match op:
                 case Compute():
-                    work = Work.of(op, parse_target(TARGET).cost)
-                    found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(
-                        round(cycles, 1)
-                    )
+                    add_found(found, op, cycles)
                 case Start() | Wait():
                     issue[type(op).__name__.lower()].append(round(cycles, 1))
-    rows_out = [
-        {"operation": kind, "operands": list(operands), "attributes": dict(attributes), "cycles": cycles}
-        for (kind, operands, attributes), cycles in sorted(found.items())
-    ]
-    head = f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
-    command = "# Made by: python benchmarks/cost.py measure\n"
     spread = {
         kind: {"median": float(np.median(c)), "least": min(c), "most": max(c), "places": len(c)}
         for kind, c in issue.items()
     }
-    data = {"target": TARGET, "versions": versions, "kernels": kernels, "issue": spread, "operations": rows_out}
-    MEASURED.write_text(head + command + format_yaml(data))
+    data = {"target": TARGET, "versions": versions, "kernels": kernels, "issue": spread, "operations": rows_of(found)}
+    MEASURED.write_text(HEAD + format_yaml(data))
+
+
+def measure_collectives() -> None:
+    """Every algorithm, wire and size of an all-reduce over the devices of a host."""
+    found: Found = defaultdict(list)
+    for program in all_reduces(parse_target(TARGET)):
+        for op, cycles in cycles_of(program)[0]:
+            if isinstance(op, Compute) and op.kind.endswith("_wire"):
+                add_found(found, op, cycles)
+    data = parse_yaml(MEASURED.read_text())
+    others = [row for row in data["operations"] if not row["operation"].endswith("_wire")]
+    data["operations"] = sorted([*others, *rows_of(found)], key=lambda row: row["operation"])
+    MEASURED.write_text(HEAD + format_yaml(data))
 
 
 # Fitting
@@ -292,4 +318,6 @@ def simulations() -> None:
 
 
 if __name__ == "__main__":
-    {"measure": measure, "fit": fit, "compare": compare, "simulate": simulations}[sys.argv[1]]()
+    {"measure": measure, "collectives": measure_collectives, "fit": fit, "compare": compare, "simulate": simulations}[
+        sys.argv[1]
+    ]()

@@ -23,6 +23,15 @@ from schedc.yaml_text import parse_yaml
 
 LANES, SUBLANES = 128, 8
 WEIGHT_BYTES = {"bf16": 2.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "int4": 0.5, "fp4_e2m1": 0.5}
+ROWS_OF: Mapping[str, tuple[str, ...]] = {
+    "zero": ("out",),
+    "move": ("out",),
+    "pack_wire": ("x",),
+    "sum_wire": ("blocks",),
+    "unpack_wire": ("out",),
+}
+"""Operands whose rows are among the attributes, as `<operand>_rows`: of operations that are not told a shape."""
+
 Features = dict[str, float]
 """What the cycles of an operation are linear in, beside a constant."""
 
@@ -41,8 +50,7 @@ class Work:
     @classmethod
     def of(cls, op: Compute, cost: Cost) -> Work:
         attributes = dict(op.attributes)
-        if op.kind in ("zero", "move"):
-            attributes["out_rows"] = next(operand.region.rows for operand in op.operands if operand.name == "out")
+        attributes |= {f"{o.name}_rows": o.region.rows for o in op.operands if o.name in ROWS_OF.get(op.kind, ())}
         operands = frozenset(operand.name for operand in op.operands)
         rates = {str(dtype): rate for dtype, rate in cost.dot_bytes_per_cycle.items()}
         return cls(attributes, operands, rates, cost.dot_drain_cycles)
@@ -105,12 +113,25 @@ def of_join_heads(work: Work) -> Features:
     return {"registers": registers, "narrow_registers": registers * (work["head_dim"] % LANES != 0)}
 
 
+def of_wire(operand: str) -> Callable[[Work], Features]:
+    """Registers of words; to or from bf16 each is two of f32, or half of one."""
+
+    def features(work: Work) -> Features:
+        registers = work[f"{operand}_rows"] / SUBLANES
+        return {"registers": registers, "bf16_registers": registers * (work.attributes["wire"] == "bf16")}
+
+    return features
+
+
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "embed": of_panels,
     "norm": of_norm,
     "norm_in_place": of_norm,
+    "pack_wire": of_wire("x"),
+    "sum_wire": of_wire("blocks"),
+    "unpack_wire": of_wire("out"),
     "as_operand": of_columns("columns"),
     "residual_add": of_columns("columns"),
     "residual_add_norm": of_norm,
