@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from schedc.lower.collectives.algorithm import Algorithm
+from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Exchanged
 from schedc.lower.collectives.stages import Combine, Gather, Scatter, Stage, Staged, hops_of
 
@@ -16,6 +17,11 @@ def build(exchanged: Exchanged) -> Staged:
     levels = exchanged.topology.levels(exchanged.group)
     sizes = tuple(level.size for level in levels)
     stages: list[tuple[Stage, Combine]] = []
+
+    def add(stage: type[Scatter] | type[Gather], level: Group, block: int, combine: Combine) -> None:
+        number = len(stages)
+        stages.append((stage(f"{exchanged.name}_{number}", level, block, exchanged.stage_pool(number)), combine))
+
     match exchanged.kind:
         case "all_reduce":
             *lower, top = levels
@@ -29,11 +35,11 @@ def build(exchanged: Exchanged) -> Staged:
             block = exchanged.words(exchanged.rows)
     for level in down:
         block //= level.size
-        stages.append((Scatter(f"{exchanged.name}_{len(stages)}", level, block, exchanged.pool), "sum"))
+        add(Scatter, level, block, "sum")
     if top is not None:
-        stages.append((Gather(f"{exchanged.name}_{len(stages)}", top, block, exchanged.pool), "sum"))
+        add(Gather, top, block, "sum")
     for level in up:
-        stages.append((Gather(f"{exchanged.name}_{len(stages)}", level, block, exchanged.pool), "keep"))
+        add(Gather, level, block, "keep")
         block *= level.size
     return Staged(exchanged, tuple(stages), sizes)
 
