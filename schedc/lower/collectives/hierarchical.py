@@ -20,7 +20,9 @@ def build(exchanged: Exchanged) -> Staged:
 
     def add(stage: type[Scatter] | type[Gather], level: Group, block: int, combine: Combine) -> None:
         number = len(stages)
-        stages.append((stage(f"{exchanged.name}_{number}", level, block, exchanged.stage_pool(number)), combine))
+        stages.append(
+            (stage(f"{exchanged.name}_{number}", level, block, exchanged.stage_pool(number), exchanged.pieces), combine)
+        )
 
     match exchanged.kind:
         case "all_reduce":

@@ -8,17 +8,20 @@ from schedc.lower.collectives.stages import Gather, Scatter, Staged, Swap, hops_
 
 
 def build(exchanged: Exchanged) -> Staged:
-    name, group, rows, pool = exchanged.name, exchanged.group, exchanged.rows, exchanged.pool
+    name, group, rows = exchanged.name, exchanged.group, exchanged.rows
+    pool, pieces = exchanged.pool, exchanged.pieces
     match exchanged.kind:
         case "all_reduce":
-            return Staged(exchanged, ((Gather(name, group, exchanged.words(rows), pool), "sum"),))
+            return Staged(exchanged, ((Gather(name, group, exchanged.words(rows), pool, pieces), "sum"),))
         case "all_gather":
-            return Staged(exchanged, ((Gather(name, group, exchanged.words(rows), pool), "keep"),), (group.size,))
+            return Staged(
+                exchanged, ((Gather(name, group, exchanged.words(rows), pool, pieces), "keep"),), (group.size,)
+            )
         case "reduce_scatter":
             part = exchanged.words(rows // group.size)
-            return Staged(exchanged, ((Scatter(name, group, part, pool), "sum"),), (group.size,))
+            return Staged(exchanged, ((Scatter(name, group, part, pool, pieces), "sum"),), (group.size,))
         case "exchange":
-            return Staged(exchanged, ((Swap(name, group, exchanged.words(rows), pool), "keep"),))
+            return Staged(exchanged, ((Swap(name, group, exchanged.words(rows), pool, pieces), "keep"),))
 
 
 ONE_SHOT = Algorithm(

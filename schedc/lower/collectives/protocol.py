@@ -1,14 +1,16 @@
 """What a collective is: what is exchanged, and the operations that do it, in parts between which other work can stand.
 
-    start(source, parity)      round to the wire, first sends
-    steps(parity)              one element a step: wait, combine, send on (none where one exchange is enough)
-    finish(target, parity)     last wait, combine into the target
-    settle(parity)             wait until all sends have been read
+    start(source, slot)      round to the wire, first sends
+    steps(slot)              one element a step: wait, combine, send on (none where one exchange is enough)
+    finish(target, slot)     last wait, combine into the target
+    settle(slot)             wait until all sends have been read
 
 in that order, with any other operations between them. The same collective may occur any number of times, one after the
-other; `parity` is that of its occurrence, 0 and 1 in turn (`occurrence_parity`). Then no acknowledgement is needed: an
-occurrence ends on a device only when every member of its group has begun it, so a peer that sends to a slot again, two
-occurrences on, does so after this device has begun the one between, and that is after it has read the slot.
+other; an occurrence may be cut into `pieces`, each with these parts, all settled before the next occurrence starts.
+`slot` is `parity · pieces + piece`, with the parity of the occurrence, 0 and 1 in turn (`occurrence_parity`). Then no
+acknowledgement is needed: an occurrence ends on a device only when every member of its group has begun it, so a peer
+that sends to a slot again, two occurrences on, does so after this device has begun the one between, and that is after
+it has read the slot.
 
 The barrier before the first remote operation is the caller's, at the start of the program.
 """
@@ -52,6 +54,8 @@ class Exchanged:
     rows: int
     wire: WordDtype = "f32"
     pool: str = EXCHANGE
+    pieces: int = 1
+    """`rows` are those of one piece."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -92,16 +96,16 @@ class Collective(Protocol):
     exchanged: Exchanged
 
     def declarations(self) -> Declarations: ...
-    def start(self, source: Region, parity: Expr) -> tuple[Op, ...]: ...
-    def steps(self, parity: Expr) -> tuple[tuple[Op, ...], ...]: ...
-    def finish(self, target: Region, parity: Expr) -> tuple[Op, ...]: ...
-    def settle(self, parity: Expr) -> tuple[Op, ...]: ...
+    def start(self, source: Region, slot: Expr) -> tuple[Op, ...]: ...
+    def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]: ...
+    def finish(self, target: Region, slot: Expr) -> tuple[Op, ...]: ...
+    def settle(self, slot: Expr) -> tuple[Op, ...]: ...
 
 
-def complete(collective: Collective, target: Region, parity: Expr) -> tuple[Op, ...]:
+def complete(collective: Collective, target: Region, slot: Expr) -> tuple[Op, ...]:
     """All that is left after `start`, at once."""
-    steps = (op for step in collective.steps(parity) for op in step)
-    return (*steps, *collective.finish(target, parity), *collective.settle(parity))
+    steps = (op for step in collective.steps(slot) for op in step)
+    return (*steps, *collective.finish(target, slot), *collective.settle(slot))
 
 
 def occurrence_parity(before: int, per_trip: int, index: int, trip: Expr | int) -> Expr:

@@ -43,11 +43,16 @@ class Ring:
         return 0 if self.exchanged.kind == "reduce_scatter" else self.exchanged.group.size - 1
 
     @property
-    def slots(self) -> int:
-        return 1 if self.exchanged.kind == "all_reduce" else 2
+    def single(self) -> bool:
+        """Whether one slot a piece is enough."""
+        return self.exchanged.kind == "all_reduce"
 
-    def _slot(self, parity: Expr) -> Expr:
-        return mod(parity, 1) if self.slots == 1 else parity
+    @property
+    def slots(self) -> int:
+        return self.exchanged.pieces * (1 if self.single else 2)
+
+    def _slot(self, slot: Expr) -> Expr:
+        return mod(slot, self.exchanged.pieces) if self.single else slot
 
     def declarations(self) -> Declarations:
         size, steps = self.exchanged.group.size, self.reduces
@@ -60,37 +65,37 @@ class Ring:
         arrived = Semaphore(self._named("arrived"), self.slots * (self.reduces + self.gathers))
         return Declarations(buffers, semaphores=(Semaphore(self._named("sent"), self.slots), arrived))
 
-    def start(self, source: Region, parity: Expr) -> tuple[Op, ...]:
+    def start(self, source: Region, slot: Expr) -> tuple[Op, ...]:
         kind = self.exchanged.kind
-        out = self._own_parts(parity) if self.reduces else self._gathered(0, parity)
+        out = self._own_parts(slot) if self.reduces else self._gathered(0, slot)
         levels = str(self.exchanged.group.size) if kind == "reduce_scatter" else "1"
         pack = compute("pack_wire", {"x": source}, {"out": out}, wire=self.exchanged.wire, levels=levels)
-        return pack, self._send(0, parity)
+        return pack, self._send(0, slot)
 
-    def steps(self, parity: Expr) -> tuple[tuple[Op, ...], ...]:
+    def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]:
         steps: list[tuple[Op, ...]] = []
         for step in range(1, self.reduces + self.gathers):
-            ops: list[Op] = [self._wait(step - 1, parity)]
+            ops: list[Op] = [self._wait(step - 1, slot)]
             if step < self.reduces:
-                ops.append(self._sum(step - 1, self._block("out", step - 1, parity), parity, self.exchanged.wire))
+                ops.append(self._sum(step - 1, self._block("out", step - 1, slot), slot, self.exchanged.wire))
             elif step == self.reduces:
-                ops.append(self._sum(step - 1, self._gathered(0, parity), parity, self.exchanged.wire))
-            steps.append((*ops, self._send(step, parity)))
+                ops.append(self._sum(step - 1, self._gathered(0, slot), slot, self.exchanged.wire))
+            steps.append((*ops, self._send(step, slot)))
         return tuple(steps)
 
-    def finish(self, target: Region, parity: Expr) -> tuple[Op, ...]:
+    def finish(self, target: Region, slot: Expr) -> tuple[Op, ...]:
         last = self.reduces + self.gathers - 1
-        wait = self._wait(last, parity)
+        wait = self._wait(last, slot)
         if not self.gathers:
-            return wait, self._sum(last, target, parity, "f32")
+            return wait, self._sum(last, target, slot, "f32")
         size = self.exchanged.group.size
-        whole = Region(self._named("gathered"), size * self.part, slot=self._slot(parity))
+        whole = Region(self._named("gathered"), size * self.part, slot=self._slot(slot))
         levels = str(size) if self.exchanged.kind == "all_gather" else "1"
         unpack = compute("unpack_wire", {"blocks": whole}, {"out": target}, wire=self.exchanged.wire, levels=levels)
         return wait, unpack
 
-    def settle(self, parity: Expr) -> tuple[Op, ...]:
-        return (Wait(SemaphoreRef(self._named("sent"), self._slot(parity)), (self.reduces + self.gathers) * self.part),)
+    def settle(self, slot: Expr) -> tuple[Op, ...]:
+        return (Wait(SemaphoreRef(self._named("sent"), self._slot(slot)), (self.reduces + self.gathers) * self.part),)
 
     def _named(self, name: str) -> str:
         return f"{self.exchanged.name}_{name}"
@@ -100,38 +105,38 @@ class Ring:
         group = self.exchanged.group
         return mod(add(group.index(), -before % group.size), group.size) if before % group.size else group.index()
 
-    def _block(self, name: str, number: int, parity: Expr) -> Region:
-        return Region(self._named(name), self.part, Const(number * self.part), self._slot(parity))
+    def _block(self, name: str, number: int, slot: Expr) -> Region:
+        return Region(self._named(name), self.part, Const(number * self.part), self._slot(slot))
 
-    def _own_parts(self, parity: Expr) -> Region:
-        return Region(self._named("own"), self.exchanged.group.size * self.part, slot=self._slot(parity))
+    def _own_parts(self, slot: Expr) -> Region:
+        return Region(self._named("own"), self.exchanged.group.size * self.part, slot=self._slot(slot))
 
-    def _own(self, before: int, parity: Expr) -> Region:
-        return Region(self._named("own"), self.part, mul(self._member(before), self.part), self._slot(parity))
+    def _own(self, before: int, slot: Expr) -> Region:
+        return Region(self._named("own"), self.part, mul(self._member(before), self.part), self._slot(slot))
 
-    def _gathered(self, before: int, parity: Expr) -> Region:
-        return Region(self._named("gathered"), self.part, mul(self._member(before), self.part), self._slot(parity))
+    def _gathered(self, before: int, slot: Expr) -> Region:
+        return Region(self._named("gathered"), self.part, mul(self._member(before), self.part), self._slot(slot))
 
-    def _sum(self, step: int, out: Region, parity: Expr, result: str) -> Compute:
+    def _sum(self, step: int, out: Region, slot: Expr, result: str) -> Compute:
         """What came in a step, and the own part of the same member."""
-        reads = {"blocks": self._block("in", step, parity), "own": self._own(step + 2, parity)}
+        reads = {"blocks": self._block("in", step, slot), "own": self._own(step + 2, slot)}
         return compute("sum_wire", reads, {"out": out}, count=1, wire=self.exchanged.wire, result=result)
 
-    def _send(self, step: int, parity: Expr) -> RemoteStart:
+    def _send(self, step: int, slot: Expr) -> RemoteStart:
         if step >= self.reduces:
-            source = target = self._gathered(step - self.reduces, parity)
+            source = target = self._gathered(step - self.reduces, slot)
         else:
-            source = self._block("out", step - 1, parity) if step else self._own(1, parity)
-            target = self._block("in", step, parity)
-        sent, arrived = SemaphoreRef(self._named("sent"), self._slot(parity)), self._arrived(step, parity)
+            source = self._block("out", step - 1, slot) if step else self._own(1, slot)
+            target = self._block("in", step, slot)
+        sent, arrived = SemaphoreRef(self._named("sent"), self._slot(slot)), self._arrived(step, slot)
         group = self.exchanged.group
         return RemoteStart(source, target, group.rank(self._member(-1)), sent, arrived)
 
-    def _wait(self, step: int, parity: Expr) -> Wait:
-        return Wait(self._arrived(step, parity), self.part)
+    def _wait(self, step: int, slot: Expr) -> Wait:
+        return Wait(self._arrived(step, slot), self.part)
 
-    def _arrived(self, step: int, parity: Expr) -> SemaphoreRef:
-        return SemaphoreRef(self._named("arrived"), add(self._slot(parity), self.slots * step))
+    def _arrived(self, step: int, slot: Expr) -> SemaphoreRef:
+        return SemaphoreRef(self._named("arrived"), add(self._slot(slot), self.slots * step))
 
 
 def hops(exchanged: Exchanged) -> tuple[Hop, ...]:

@@ -30,11 +30,11 @@ class Stage(Protocol):
         ...
 
     def declarations(self) -> Declarations: ...
-    def out(self, parity: Expr) -> Region: ...
-    def send(self, parity: Expr) -> tuple[Op, ...]: ...
-    def wait(self, parity: Expr) -> tuple[Op, ...]: ...
-    def received(self, parity: Expr) -> dict[str, Region]: ...
-    def settle(self, parity: Expr) -> tuple[Op, ...]: ...
+    def out(self, slot: Expr) -> Region: ...
+    def send(self, slot: Expr) -> tuple[Op, ...]: ...
+    def wait(self, slot: Expr) -> tuple[Op, ...]: ...
+    def received(self, slot: Expr) -> dict[str, Region]: ...
+    def settle(self, slot: Expr) -> tuple[Op, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -45,20 +45,25 @@ class _Exchange:
     group: Group
     block: int
     pool: str
-    slots: int = 2
-    """1 where something else keeps peers from sending again too early: parity is not looked at."""
+    pieces: int
+    single: bool = False
+    """Where something else keeps peers from sending again too early, one slot a piece is enough."""
 
-    def _slot(self, parity: Expr) -> Expr:
-        return mod(parity, self.slots) if self.slots == 1 else parity
+    @property
+    def slots(self) -> int:
+        return self.pieces * (1 if self.single else 2)
 
-    def _region(self, name: str, rows: int, offset: Expr, parity: Expr) -> Region:
-        return Region(name, rows, offset, self._slot(parity))
+    def _slot(self, slot: Expr) -> Expr:
+        return mod(slot, self.pieces) if self.single else slot
+
+    def _region(self, name: str, rows: int, offset: Expr, slot: Expr) -> Region:
+        return Region(name, rows, offset, self._slot(slot))
 
     def _declarations(self, *buffers: tuple[str, int]) -> Declarations:
         semaphores = Semaphore(f"{self.name}_sent", self.slots), Semaphore(f"{self.name}_arrived", self.slots)
         return Declarations(tuple(Buffer(n, self.pool, rows, self.slots) for n, rows in buffers), semaphores=semaphores)
 
-    def _to_each(self, source, target, parity: Expr) -> tuple[Op, ...]:
+    def _to_each(self, source, target, slot: Expr) -> tuple[Op, ...]:
         """`source(d)` to `target(d)` of the member d + 1 away."""
         alone = self.group.size == 2
         number: Expr = Const(0) if alone else Counter(f"{self.name}_peer")
@@ -66,16 +71,16 @@ class _Exchange:
             source(number),
             target(number),
             self.group.other_rank(add(number, 1)),
-            SemaphoreRef(f"{self.name}_sent", self._slot(parity)),
-            SemaphoreRef(f"{self.name}_arrived", self._slot(parity)),
+            SemaphoreRef(f"{self.name}_sent", self._slot(slot)),
+            SemaphoreRef(f"{self.name}_arrived", self._slot(slot)),
         )
         return (start,) if alone else (Loop(f"{self.name}_peer", Const(self.group.size - 1), (start,), unroll=True),)
 
-    def wait(self, parity: Expr) -> tuple[Op, ...]:
-        return (Wait(SemaphoreRef(f"{self.name}_arrived", self._slot(parity)), (self.group.size - 1) * self.block),)
+    def wait(self, slot: Expr) -> tuple[Op, ...]:
+        return (Wait(SemaphoreRef(f"{self.name}_arrived", self._slot(slot)), (self.group.size - 1) * self.block),)
 
-    def settle(self, parity: Expr) -> tuple[Op, ...]:
-        return (Wait(SemaphoreRef(f"{self.name}_sent", self._slot(parity)), (self.group.size - 1) * self.block),)
+    def settle(self, slot: Expr) -> tuple[Op, ...]:
+        return (Wait(SemaphoreRef(f"{self.name}_sent", self._slot(slot)), (self.group.size - 1) * self.block),)
 
 
 class Gather(_Exchange):
@@ -91,15 +96,15 @@ class Gather(_Exchange):
     def declarations(self) -> Declarations:
         return self._declarations((self.name, self.group.size * self.block))
 
-    def out(self, parity: Expr) -> Region:
-        return self._region(self.name, self.block, mul(self.group.index(), self.block), parity)
+    def out(self, slot: Expr) -> Region:
+        return self._region(self.name, self.block, mul(self.group.index(), self.block), slot)
 
-    def send(self, parity: Expr) -> tuple[Op, ...]:
-        own = self.out(parity)
-        return self._to_each(lambda d: own, lambda d: own, parity)
+    def send(self, slot: Expr) -> tuple[Op, ...]:
+        own = self.out(slot)
+        return self._to_each(lambda d: own, lambda d: own, slot)
 
-    def received(self, parity: Expr) -> dict[str, Region]:
-        return {"blocks": self._region(self.name, self.group.size * self.block, Const(0), parity)}
+    def received(self, slot: Expr) -> dict[str, Region]:
+        return {"blocks": self._region(self.name, self.group.size * self.block, Const(0), slot)}
 
 
 class Scatter(_Exchange):
@@ -113,23 +118,23 @@ class Scatter(_Exchange):
         size, block = self.group.size, self.block
         return self._declarations((f"{self.name}_out", size * block), (f"{self.name}_in", (size - 1) * block))
 
-    def out(self, parity: Expr) -> Region:
-        return self._region(f"{self.name}_out", self.group.size * self.block, Const(0), parity)
+    def out(self, slot: Expr) -> Region:
+        return self._region(f"{self.name}_out", self.group.size * self.block, Const(0), slot)
 
-    def send(self, parity: Expr) -> tuple[Op, ...]:
+    def send(self, slot: Expr) -> tuple[Op, ...]:
         def source(number: Expr) -> Region:
             offset = mul(self.group.other(add(number, 1)), self.block)
-            return self._region(f"{self.name}_out", self.block, offset, parity)
+            return self._region(f"{self.name}_out", self.block, offset, slot)
 
         def target(number: Expr) -> Region:
-            return self._region(f"{self.name}_in", self.block, mul(number, self.block), parity)
+            return self._region(f"{self.name}_in", self.block, mul(number, self.block), slot)
 
-        return self._to_each(source, target, parity)
+        return self._to_each(source, target, slot)
 
-    def received(self, parity: Expr) -> dict[str, Region]:
-        own = self._region(f"{self.name}_out", self.block, mul(self.group.index(), self.block), parity)
+    def received(self, slot: Expr) -> dict[str, Region]:
+        own = self._region(f"{self.name}_out", self.block, mul(self.group.index(), self.block), slot)
         others = (self.group.size - 1) * self.block
-        return {"blocks": self._region(f"{self.name}_in", others, Const(0), parity), "own": own}
+        return {"blocks": self._region(f"{self.name}_in", others, Const(0), slot), "own": own}
 
 
 class Swap(_Exchange):
@@ -142,15 +147,15 @@ class Swap(_Exchange):
     def declarations(self) -> Declarations:
         return self._declarations((f"{self.name}_out", self.block), (f"{self.name}_in", self.block))
 
-    def out(self, parity: Expr) -> Region:
-        return self._region(f"{self.name}_out", self.block, Const(0), parity)
+    def out(self, slot: Expr) -> Region:
+        return self._region(f"{self.name}_out", self.block, Const(0), slot)
 
-    def send(self, parity: Expr) -> tuple[Op, ...]:
-        target = self._region(f"{self.name}_in", self.block, Const(0), parity)
-        return self._to_each(lambda d: self.out(parity), lambda d: target, parity)
+    def send(self, slot: Expr) -> tuple[Op, ...]:
+        target = self._region(f"{self.name}_in", self.block, Const(0), slot)
+        return self._to_each(lambda d: self.out(slot), lambda d: target, slot)
 
-    def received(self, parity: Expr) -> dict[str, Region]:
-        return {"blocks": self._region(f"{self.name}_in", self.block, Const(0), parity)}
+    def received(self, slot: Expr) -> dict[str, Region]:
+        return {"blocks": self._region(f"{self.name}_in", self.block, Const(0), slot)}
 
 
 Combine = Literal["sum", "keep"]
@@ -172,33 +177,32 @@ class Staged:
     def declarations(self) -> Declarations:
         return sum((stage.declarations() for stage, _ in self.stages), Declarations())
 
-    def start(self, source: Region, parity: Expr) -> tuple[Op, ...]:
+    def start(self, source: Region, slot: Expr) -> tuple[Op, ...]:
         stage, wire = self.stages[0][0], self.exchanged.wire
-        out = {"out": stage.out(parity)}
-        return compute("pack_wire", {"x": source}, out, wire=wire, levels=self._levels("reduce_scatter")), *stage.send(
-            parity
-        )
+        levels = self._levels("reduce_scatter")
+        pack = compute("pack_wire", {"x": source}, {"out": stage.out(slot)}, wire=wire, levels=levels)
+        return pack, *stage.send(slot)
 
-    def steps(self, parity: Expr) -> tuple[tuple[Op, ...], ...]:
+    def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]:
         return tuple(
-            (*stage.wait(parity), self._combine(stage, combine, after.out(parity), parity), *after.send(parity))
+            (*stage.wait(slot), self._combine(stage, combine, after.out(slot), slot), *after.send(slot))
             for (stage, combine), (after, _) in zip(self.stages, self.stages[1:], strict=False)
         )
 
-    def finish(self, target: Region, parity: Expr) -> tuple[Op, ...]:
+    def finish(self, target: Region, slot: Expr) -> tuple[Op, ...]:
         stage, combine = self.stages[-1]
-        reads, out, wire = stage.received(parity), {"out": target}, self.exchanged.wire
+        reads, out, wire = stage.received(slot), {"out": target}, self.exchanged.wire
         if combine == "sum":
             last = compute("sum_wire", reads, out, count=stage.count, wire=wire, result="f32")
         else:
             last = compute("unpack_wire", reads, out, wire=wire, levels=self._levels("all_gather"))
-        return *stage.wait(parity), last
+        return *stage.wait(slot), last
 
-    def settle(self, parity: Expr) -> tuple[Op, ...]:
-        return tuple(op for stage, _ in self.stages for op in stage.settle(parity))
+    def settle(self, slot: Expr) -> tuple[Op, ...]:
+        return tuple(op for stage, _ in self.stages for op in stage.settle(slot))
 
-    def _combine(self, stage: Stage, combine: Combine, out: Region, parity: Expr) -> Op:
-        reads, wire = stage.received(parity), self.exchanged.wire
+    def _combine(self, stage: Stage, combine: Combine, out: Region, slot: Expr) -> Op:
+        reads, wire = stage.received(slot), self.exchanged.wire
         if combine == "sum":
             return compute("sum_wire", reads, {"out": out}, count=stage.count, wire=wire, result=wire)
         return compute("move", {"x": reads["blocks"]}, {"out": out})

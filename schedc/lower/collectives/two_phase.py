@@ -14,8 +14,8 @@ from schedc.lower.collectives.stages import Gather, Scatter, Staged, hops_of
 def build(exchanged: Exchanged) -> Staged:
     group = exchanged.group
     part = exchanged.words(exchanged.rows, group.size) // group.size
-    scatter = Scatter(f"{exchanged.name}_0", group, part, exchanged.stage_pool(0), slots=1)
-    gather = Gather(f"{exchanged.name}_1", group, part, exchanged.stage_pool(1), slots=1)
+    scatter = Scatter(f"{exchanged.name}_0", group, part, exchanged.stage_pool(0), exchanged.pieces, single=True)
+    gather = Gather(f"{exchanged.name}_1", group, part, exchanged.stage_pool(1), exchanged.pieces, single=True)
     return Staged(exchanged, ((scatter, "sum"), (gather, "keep")))
 
 

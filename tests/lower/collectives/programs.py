@@ -52,6 +52,8 @@ class Case:
     size: int = 0
     """Of the groups; 0: all devices."""
     stride: int = 1
+    pieces: int = 1
+    """That an all-reduce is cut into."""
 
     @property
     def group(self) -> Group:
@@ -60,7 +62,15 @@ class Case:
     @property
     def exchanged(self) -> Exchanged:
         rows = self.rows or (8 * self.group.size if self.kind == "reduce_scatter" else 24)
-        return Exchanged("sums", self.kind, self.group, TOPOLOGY, rows, self.wire)  # type: ignore[arg-type]
+        return Exchanged(
+            "sums",
+            self.kind,
+            self.group,
+            TOPOLOGY,
+            rows,
+            self.wire,
+            pieces=self.pieces,  # type: ignore[arg-type]
+        )
 
     @property
     def collective(self) -> Collective:
@@ -78,19 +88,24 @@ def cases(devices: int) -> Iterator[Case]:
 def program(case: Case, parities: tuple[int, int] = (0, 1), capacity: int = 1 << 17) -> Program:
     """`parities`: those of the first run's two occurrences, which are right as 0, 1."""
     exchanged, collective = case.exchanged, case.collective
-    rows, back = exchanged.rows, exchanged.target_rows
+    pieces = range(case.pieces)
+    rows, back = exchanged.rows * case.pieces, exchanged.target_rows * case.pieces
     state, other, total = Region("state", rows), Region("other", rows), Region("back", back)
+
+    def piece(whole: Region, number: int) -> Region:
+        return Region(whole.storage, whole.rows // case.pieces, Const(number * whole.rows // case.pieces))
 
     def occurrence(parity: Expr) -> tuple[Op, ...]:
         work = compute("move", {"x": state}, {"out": other})
-        steps = [op for step in collective.steps(parity) for op in (*step, work)]
+        slots = [add(mul(parity, case.pieces), number) for number in pieces]
+        starts = [op for p in pieces for op in (*collective.start(piece(state, p), slots[p]), work)]
+        rounds = zip(*(collective.steps(slot) for slot in slots), strict=True)
+        steps = [op for steps_of in rounds for step in steps_of for op in (*step, work)]
         return (
-            Phase("start", collective.start(state, parity)),
-            work,
+            Phase("start", tuple(starts)),
             *steps,
-            *collective.finish(total, parity),
-            work,
-            *collective.settle(parity),
+            *(op for p in pieces for op in (*collective.finish(piece(total, p), slots[p]), work)),
+            *(op for slot in slots for op in collective.settle(slot)),
             use(case, total),
         )
 
@@ -127,7 +142,7 @@ def copied(source: Region, target: Region) -> tuple[Op, ...]:
 
 def use(case: Case, total: Region) -> Op:
     """state += SHARE · what came back: all of it, the part of the next member, or to this member's part."""
-    rows, group = case.exchanged.rows, case.group
+    rows, group = case.exchanged.rows * case.pieces, case.group
     state, came = Region("state", rows), total
     if case.kind == "all_gather":
         came = Region("back", rows, mul(mod(add(group.index(), 1), group.size), rows))
@@ -143,7 +158,7 @@ def means(case: Case, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     members = [[r for r in range(case.devices) if (r // (group.size * group.stride), r % group.stride) == key]
                for key in dict.fromkeys((r // (group.size * group.stride), r % group.stride)
                                         for r in range(case.devices))]  # fmt: skip
-    last = np.zeros((case.devices, case.exchanged.target_rows, 128))
+    last = np.zeros((case.devices, case.exchanged.target_rows * case.pieces, 128))
     for _ in range(2 * RUNS[0] + RUNS[1]):
         state = state.copy()
         for row in members:

@@ -25,8 +25,12 @@ GROUPS = (
     Case("hierarchical", "all_reduce", 16, size=8, stride=2),
     Case("ring", "all_reduce", 6, size=3),
     Case("one_shot", "exchange", 8, "bf16", stride=4),
+    Case("one_shot", "all_reduce", 4, "bf16", pieces=3),
+    Case("two_phase", "all_reduce", 4, pieces=2),
+    Case("hierarchical", "all_reduce", 4, pieces=2),
+    Case("ring", "all_reduce", 4, pieces=2),
 )
-"""Groups of some of the devices, and of numbers that are not a power of two."""
+"""Groups of some of the devices, of numbers that are not a power of two, and occurrences in pieces."""
 ONE_SLOT = {("two_phase", "all_reduce"), ("ring", "all_reduce")}
 
 
@@ -35,7 +39,7 @@ def rules(made: Program) -> set[str]:
 
 
 def named(case: Case) -> str:
-    return f"{case.algorithm}-{case.kind}-{case.wire}-{case.devices}"
+    return f"{case.algorithm}-{case.kind}-{case.wire}-{case.devices}-{case.pieces}"
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
@@ -50,7 +54,7 @@ def test_every_algorithm_is_proven_on_32_devices() -> None:
 
 
 @pytest.mark.parametrize("case", GROUPS, ids=named)
-def test_groups_of_some_of_the_devices_are_proven(case: Case) -> None:
+def test_groups_of_some_of_the_devices_and_pieces_are_proven(case: Case) -> None:
     assert rules(program(case)) == set()
 
 

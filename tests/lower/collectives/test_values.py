@@ -22,7 +22,7 @@ def named(case: Case) -> str:
 
 
 def given(case: Case) -> np.ndarray:
-    values = np.random.default_rng(case.devices).normal(size=(case.devices, case.exchanged.rows, 128))
+    values = np.random.default_rng(case.devices).normal(size=(case.devices, case.exchanged.rows * case.pieces, 128))
     return values.astype(np.float32)
 
 
@@ -45,6 +45,7 @@ FEW = [
     *(case for case in cases(4) if case.kind == "all_reduce" and case.wire == "bf16"),
     *(case for case in cases(4) if case.kind != "all_reduce" and case.wire == "f32" and case.algorithm != "one_shot"),
     Case("one_shot", "exchange", 4, "bf16", stride=2),
+    Case("two_phase", "all_reduce", 4, pieces=2),
 ]
 
 
