@@ -60,7 +60,8 @@ class Scalars:
 
     That is a precondition of an `input`, which every device gets the same values of, and proven of a `local`, save
     for what computations set: there it is trusted, as what they do to their operands is.
-    A `table` holds the constants `values`.
+    A `table` holds the constants `values`. `distinct` elements of an `input` that a step reads at different places
+    differ, such as the pages of a cache: a precondition too.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Scalars:
     high: int
     role: Literal["input", "local", "table"]
     values: tuple[int, ...] = ()
+    distinct: bool = False
 
 
 def table(name: str, values: tuple[int, ...]) -> Scalars:

@@ -118,7 +118,9 @@ def _declaration(cursor: Cursor, keyword: str) -> Any:
             low = cursor.integer()
             cursor.symbol("..")
             high = cursor.integer()
-            return Scalars(name, length, low, high, cast(Any, cursor.word("input", "local")))
+            role = cursor.word("input", "local")
+            distinct = role == "input" and cursor.try_words(("distinct",)) is not None
+            return Scalars(name, length, low, high, cast(Any, role), distinct=distinct)
         case "table":
             cursor.symbol("=")
             return table(name, _values(cursor))

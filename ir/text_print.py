@@ -228,7 +228,8 @@ def _buffer(buffer: Buffer) -> str:
 def _scalars(scalars: Scalars) -> str:
     if scalars.role == "table":
         return f"table {_name(scalars.name)} = {', '.join(map(str, scalars.values))}"
-    return f"smem {_name(scalars.name)}[{scalars.length}] in {scalars.low}..{scalars.high} {scalars.role}"
+    distinct = " distinct" if scalars.distinct else ""
+    return f"smem {_name(scalars.name)}[{scalars.length}] in {scalars.low}..{scalars.high} {scalars.role}{distinct}"
 
 
 def _compute(op: Compute) -> str:

@@ -100,7 +100,7 @@ def is_fixed(expr: Expr) -> bool:
 def _initial(scalars: Scalars, inputs: Mapping[str, Sequence[int]]) -> dict[int, int]:
     if scalars.role == "table":
         return dict(enumerate(scalars.values))
-    given = inputs.get(scalars.name, ())
+    given = inputs.get(scalars.name, range(scalars.low, scalars.low + scalars.length) if scalars.distinct else ())
     if scalars.name in inputs and len(given) != scalars.length:
         raise ValueError(f"{scalars.name} has {scalars.length} elements, not {len(given)}")
     if wrong := [value for value in given if not scalars.low <= value <= scalars.high]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from schedc.ir.verify.contents import Layer
+from schedc.ir.verify.distinct import apart
 from schedc.ir.verify.linear import sub
 from schedc.ir.verify.regions import range_text, rows_text
 from schedc.ir.verify.state import Access, Transfer
@@ -102,7 +103,11 @@ def overlap(machine: Machine, a: Access, b: Access, guard: tuple) -> bool:
     if (known := machine.overlaps.get(key)) is None:
         facts = machine.with_facts(guard)
         proves = machine.logic.proves
-        known = not (proves(sub(distance, a.rows), facts) or proves(sub(-b.rows, distance), facts))
+        known = not (
+            proves(sub(distance, a.rows), facts)
+            or proves(sub(-b.rows, distance), facts)
+            or apart(machine, distance, a.rows, b.rows, facts)
+        )
         machine.overlaps[key] = known
     return known
 

@@ -81,6 +81,8 @@ class Atoms:
         self.inductions: set[int] = set()
         self.tables: dict[int, frozenset[int]] = {}
         """Per atom that is an element of a table, the values that it may have."""
+        self.elements: dict[int, tuple[str, Value]] = {}
+        """Per atom that is an element of a distinct array, the array and the place."""
         self.samples: list[np.ndarray] = []
         """Per atom, int64[samples]."""
         self._random = np.random.default_rng(0)

@@ -28,7 +28,8 @@ def read(machine: Machine, array: str, index: Value) -> Value:
         for i in range(max(low, 0), min(high + 1, declared.length)):
             _element(machine, declared, i)
     version = machine.state.versions.get(array, 0)
-    return _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
+    value = _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
+    return _remembered(machine, declared, index, value)
 
 
 def _constant(machine: Machine, declared: Scalars, index: Value) -> Value:
@@ -66,8 +67,16 @@ def _element(machine: Machine, declared: Scalars, index: int) -> Value:
             )
             return _atom(machine, declared, ("unset", array, index), f"{array}[{index}]")
         if not possible:
-            return _atom(machine, declared, ("input", array, index), f"{array}[{index}]")
+            value = _atom(machine, declared, ("input", array, index), f"{array}[{index}]")
+            return _remembered(machine, declared, index, value)
     return _atom(machine, declared, ("one of", array, index, tuple(possible)), f"{array}[{index}]")
+
+
+def _remembered(machine: Machine, declared: Scalars, index: Value, value: Value) -> Value:
+    if declared.distinct and isinstance(value, Lin):
+        ((atom, _),) = value.terms
+        machine.atoms.elements[atom] = (declared.name, index)
+    return value
 
 
 def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:

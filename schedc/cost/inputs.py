@@ -20,6 +20,10 @@ def default_inputs(program: Program, position: int | None = None) -> dict[str, l
             middle = (scalars.high + 1) // 2
             chosen = {"active": scalars.high, "position": middle if position is None else position}
             inputs[scalars.name] = [chosen.get(scalars.name, scalars.low)] * scalars.length
+            if scalars.distinct:
+                inputs[scalars.name] = [
+                    scalars.low + i % (scalars.high - scalars.low + 1) for i in range(scalars.length)
+                ]
     return inputs
 
 

@@ -92,6 +92,7 @@ programs = st.builds(
     _tuples(st.builds(Array, names, naturals, st.sampled_from(["weight", "input", "state", "output"])), 2),
     _tuples(
         st.builds(Scalars, names, naturals, integers, integers, st.sampled_from(["input", "local"]))
+        | st.builds(Scalars, names, naturals, integers, integers, st.just("input"), distinct=st.just(True))
         | st.builds(table, names, st.lists(integers, min_size=1, max_size=3).map(tuple)),
         2,
     ),

@@ -41,7 +41,9 @@ def test_what_is_accepted_runs_without_a_fault(name, text):
     program, rng = parse_program(text), random.Random(0)
     for seed in range(8):
         inputs = {
-            s.name: [rng.choice((s.low, s.high, rng.randint(s.low, s.high))) for _ in range(s.length)]
+            s.name: rng.sample(range(s.low, s.high + 1), s.length)
+            if s.distinct
+            else [rng.choice((s.low, s.high, rng.randint(s.low, s.high))) for _ in range(s.length)]
             for s in program.scalars
             if s.role == "input"
         }

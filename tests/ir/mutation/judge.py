@@ -83,6 +83,8 @@ def inputs(program: Program, number: int) -> dict[str, list[int]]:
                 [(low, high)[number]] if number < 2 else [low, high, rng.randint(low, high), rng.randint(low, high)]
             )
             drawn[declared.name] = [rng.choice(one_of) for _ in range(declared.length)]
+            if declared.distinct:
+                drawn[declared.name] = rng.sample(range(low, high + 1), declared.length)
     return drawn
 
 
