@@ -20,10 +20,10 @@ from schedc.lower.graph import (
     VectorBlock,
     ceil_div,
 )
+from schedc.lower.norms import norm_items, norm_kind, norm_vectors, normalise
 from schedc.lower.parts import WORK, Part, Place, compute, operand_words
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.model import HALVES, Block, Half, ModelSpec
-from schedc.spec.norm import Norm
 from schedc.weights.layout import VectorItem
 
 Parity = Callable[[int, Expr], Expr]
@@ -59,7 +59,8 @@ class BlockLowering:
         )
         norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
         norms += norm_items(block.post_feed_forward_norm, "post_feed_forward_norm", spec)
-        items = (*norms, *self.mixer.vectors(), *self.feed_forward.vectors())
+        gates = [VectorItem(name, *size) for name, size in spec.residual.parameters(spec.hidden).items()]
+        items = (*norms, *gates, *self.mixer.vectors(), *self.feed_forward.vectors())
         self.vectors = VectorBlock(place.named("vectors"), items, place.layers)
 
     def streams(self) -> tuple[Stream, ...]:
@@ -125,54 +126,25 @@ class BlockLowering:
             reads: dict[str, Region | None] = {"y": y}
             if part.output_bias is not None:
                 reads["bias"] = site.vector(part.output_bias)
-            shape: dict[str, Attribute] = {
-                "rows": self.shape.padded_rows,
-                "columns": self.spec.hidden,
-                "multiplier": self.spec.residual.multiplier,
-            }
+            residual = self.spec.residual
+            shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
+            if residual.kind == "plain":
+                shape["multiplier"] = residual.multiplier
+            else:
+                reads["gate"] = site.vector(f"{half}_residual.gate")
+                shape |= {"temperature": residual.temperature, "floor": residual.floor}
             updates: dict[str, Region | None] = {"x": Region("x", y.rows)}
             if norm is None:
                 return (compute("residual_add", reads, updates=updates, attributes=shape),)
-            if norm.weight:
-                reads["weight"] = site.vector(f"post_{half}_norm.weight")
-            if norm.bias:
-                reads["norm_bias"] = site.vector(f"post_{half}_norm.bias")
-            return (
-                compute("residual_add_norm", reads, updates=updates, attributes=shape, eps=norm.eps, kind=norm.kind),
-            )
+            names = {"weight": "weight", "bias": "norm_bias"}
+            vectors = norm_vectors(norm, site, f"post_{half}_norm")
+            reads |= {names[part]: vector for part, vector in vectors.items()}
+            attributes = shape | {"eps": norm.eps, "kind": norm_kind(norm)}
+            return (compute("residual_add_norm", reads, updates=updates, attributes=attributes),)
 
         return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name)
-
-
-def norm_items(norm: Norm | None, name: str, spec: ModelSpec) -> tuple[VectorItem, ...]:
-    """The vectors of a norm; a unit offset is added when the weights are packed."""
-    if norm is None:
-        return ()
-    weight = VectorItem(f"{name}.weight", spec.hidden, add=float(norm.unit_offset))
-    bias = VectorItem(f"{name}.bias", spec.hidden)
-    return (*((weight,) if norm.weight else ()), *((bias,) if norm.bias else ()))
-
-
-def norm_vectors(norm: Norm, site: Site, name: str) -> dict[str, Region | None]:
-    """The operands of a norm whose weights are called `name`.weight and `name`.bias."""
-    parts = {"weight": norm.weight, "bias": norm.bias}
-    return {part: site.vector(f"{name}.{part}") for part, present in parts.items() if present}
 
 
 def residual_rows(spec: ModelSpec, shape: StepShape) -> int:
     """Rows of the residual stream, f32[rows, hidden]."""
     return ceil_div(spec.hidden, LANES) * shape.padded_rows
-
-
-def normalise(norm: Norm, x: Region, out: Region, site: Site, name: str, spec: ModelSpec, shape: StepShape) -> Op:
-    reads: dict[str, Region | None] = {"x": x} | norm_vectors(norm, site, name)
-    return compute(
-        "norm",
-        reads,
-        {"out": out},
-        rows=shape.padded_rows,
-        columns=spec.hidden,
-        eps=norm.eps,
-        kind=norm.kind,
-        dtype=spec.quantization.operand_dtype,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedc.ir.expr import Compare, Const, Element, Expr, Rank, minimum, mod, mul, sub
 from schedc.ir.program import Array, Buffer, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
-from schedc.lower.block import norm_items, normalise, residual_rows
+from schedc.lower.block import residual_rows
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import make_collective
@@ -20,6 +20,7 @@ from schedc.lower.graph import (
     VectorBlock,
     ceil_div,
 )
+from schedc.lower.norms import norm_items, normalise
 from schedc.lower.parts import WORK, compute, operand_words
 from schedc.placement.vocabulary import head_split
 from schedc.spec.model import ModelSpec

@@ -20,7 +20,7 @@ from schedc.ir.program import (
     Wait,
     When,
 )
-from schedc.lower.block import BlockLowering, norm_items, norm_vectors, residual_rows
+from schedc.lower.block import BlockLowering, residual_rows
 from schedc.lower.caches.stream import is_active
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, occurrence_parity
@@ -39,6 +39,7 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.head import HeadLowering
+from schedc.lower.norms import norm_items, norm_kind, norm_vectors
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.unsupported import longrope_problems, unsupported
 from schedc.spec.mixers import Mixer
@@ -195,7 +196,9 @@ class StepLowering:
         x = Region("x", residual_rows(self.spec, self.shape))
         shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
         reads = norm_vectors(norm, site, "embedding_norm")
-        return (compute("norm_in_place", reads, updates={"x": x}, attributes=shape, eps=norm.eps, kind=norm.kind),)
+        return (
+            compute("norm_in_place", reads, updates={"x": x}, attributes=shape, eps=norm.eps, kind=norm_kind(norm)),
+        )
 
 
 def all_reduce(spec: ModelSpec, shape: StepShape) -> Collective | None:

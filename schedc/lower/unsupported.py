@@ -16,8 +16,6 @@ def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
     """One line a key that a kernel of this model on so many devices would need."""
     if spec.head.bias:
         yield "head.bias: a bias of the head is not supported by the kernel yet"
-    if spec.residual.kind != "plain":
-        yield f"residual.kind: a {spec.residual.kind} residual is not supported by the kernel yet"
     if spec.embedding.tied and spec.quantization.format("head") != spec.quantization.embedding_dtype:
         head, table = spec.quantization.format("head"), spec.quantization.embedding_dtype
         yield f"quantization.head: {head}, but the head is the embedding (tied), which is {table}"
@@ -35,14 +33,6 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
     for name, part, known in (("mixer", block.mixer, MIXERS), ("feed_forward", block.feed_forward, FEED_FORWARDS)):
         if part.kind not in known:
             yield f"{name}.kind: {part.kind} is not supported by the kernel yet"
-    norms = {
-        "norm": block.norm,
-        "output_norm": block.output_norm,
-        "feed_forward_output_norm": block.feed_forward_output_norm,
-    }
-    for name, norm in norms.items():
-        if norm is not None and norm.scale_first:
-            yield f"{name}.scale_first: a norm that scales first is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer, devices)
     if isinstance(block.feed_forward, Moe):
@@ -54,8 +44,6 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
 
 
 def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
-    if gqa.temperature is not None:
-        yield "mixer.temperature: is not supported by the kernel yet"
     if gqa.qk_norm is not None and gqa.qk_norm_over == "heads":
         if devices > 1:
             yield f"mixer.qk_norm_over: heads on {devices} devices is not supported by the kernel yet; use 1 device"

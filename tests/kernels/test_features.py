@@ -38,6 +38,7 @@ SLOW = {  # Features whose difference is in the packed weights, or that another 
     "output gate",
     "gated norm without weight",
     "clamped gate",
+    "gated residual",
 }
 
 

@@ -73,7 +73,6 @@ class NumpyDecoder:
         return capped(logits * np.float32(spec.head.multiplier), spec.head.soft_cap)
 
     def layer(self, block: Block, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
-        scale = np.float32(self.spec.residual.multiplier)
         for part in ("mixer", "feed_forward"):
             y = x
             if block.placement != "post":
@@ -85,9 +84,19 @@ class NumpyDecoder:
                 y = self.feed_forward(block, f"{prefix}.mlp", y)
             if block.placement != "pre":
                 name = f"{prefix}.post_{part}_norm"
-                y = self.norm(block.output_norm or block.norm, f"{name}.weight", f"{name}.bias", y)
-            x = x + scale * y
+                second = block.feed_forward_output_norm if part == "feed_forward" else None
+                norm = second or block.output_norm or block.norm
+                y = self.norm(norm, f"{name}.weight", f"{name}.bias", y)
+            x = self.residual(f"{prefix}.{part}_residual", x, y)
         return x
+
+    def residual(self, prefix: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        residual = self.spec.residual
+        if residual.kind == "plain":
+            return x + np.float32(residual.multiplier) * y
+        w = self.weights[f"{prefix}.gate"] / np.float32(residual.temperature)
+        share = 1 / (1 + np.exp(-w))
+        return np.sqrt(np.maximum((1 + share) / (1 + np.exp(w)), np.float32(residual.floor))) * x + share * y
 
     def attention(self, mixer: Mixer, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
         if isinstance(mixer, Mla):
@@ -117,6 +126,9 @@ class NumpyDecoder:
         outs = []
         for head, q in enumerate(heads_of("q", True)):
             keys, values = kept_heads[head // (mixer.heads // mixer.kv_heads)]
+            if mixer.temperature is not None:
+                warmth = np.log(1 + (at + 1) // mixer.temperature.interval) * mixer.temperature.scale
+                q = q * (1 + warmth[:, None]).astype(np.float32)
             scores = bf16(q, self.rounding.attention) @ keys.T * np.float32(mixer.score_scale)
             scores = np.where(hidden, -np.inf, capped(scores, mixer.soft_cap)).astype(np.float32)
             weights = np.exp(scores - scores.max(1, keepdims=True))
@@ -160,10 +172,12 @@ class NumpyDecoder:
         return y + self.weights[f"{name}_bias"] if name.startswith("layers.") and f"{name}_bias" in self.weights else y
 
     def norm(self, norm: Norm, weight: str, bias: str, x: np.ndarray) -> np.ndarray:
+        if norm.scale_first:
+            x = x * (self.weights[weight] + np.float32(norm.unit_offset))
         if norm.kind == "layer":
             x = x - x.mean(-1, keepdims=True)
         y = x / np.sqrt((x * x).mean(-1, keepdims=True) + np.float32(norm.eps))
-        if norm.weight:
+        if norm.weight and not norm.scale_first:
             y = y * (self.weights[weight] + np.float32(norm.unit_offset))
         return y + self.weights[bias] if norm.bias else y
 

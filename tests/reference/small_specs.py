@@ -85,6 +85,7 @@ FEATURES: dict[str, ModelSpec] = {
     "output norm": small_spec(mixer={"output_norm": RMS}),
     "gated norm without weight": small_spec(mixer={"output_norm": BARE, "output_gate": True, "head_dim": 80}),
     "chunks": small_spec(mixer={"chunk": 6}),
+    "query temperature": small_spec(mixer={"temperature": {"scale": 0.4, "interval": 5}, "rope": None}),
     "attention biases": small_spec(mixer={"bias": {"q": True, "k": True, "v": True, "o": True}}),
     "window": small_spec(mixer={"window": 4}),
     "soft cap": small_spec(mixer={"soft_cap": 0.5}),
@@ -99,6 +100,16 @@ FEATURES: dict[str, ModelSpec] = {
     "untied head": small_spec(embedding={"tied": False}, head={"bias": True}),
     "multipliers": small_spec(
         embedding={"tied": True, "multiplier": 4.0}, head={"multiplier": 0.25}, residual={"multiplier": 0.5}
+    ),
+    "gated residual": small_spec(residual={"kind": "gated", "temperature": 0.3, "floor": 0.25}),
+    "gated residual of normalised outputs": small_spec(
+        block={
+            "norm": RMS | {"unit_offset": True},
+            "placement": "sandwich",
+            "output_norm": BARE,
+            "feed_forward_output_norm": RMS | {"scale_first": True},
+        },
+        residual={"kind": "gated"},
     ),
     "embedding norm": small_spec(embedding={"tied": False, "norm": LAYER}),
     "norms without weight": small_spec(

@@ -53,10 +53,19 @@ def rotate(x, cos, sin, half):
     return x * cos + swapped * sin
 
 
+def warmer(position, rows, lanes, temperature, interval):
+    """f32[rows, lanes]: 1 + temperature · ln(1 + floor((p + 1) / interval)) of each row's position p."""
+    row = lax.broadcasted_iota(jnp.int32, (rows, lanes), 0)
+    intervals = jnp.zeros((rows, lanes), jnp.int32)
+    for sequence, at in enumerate(position):
+        intervals = jnp.where(row == sequence, lax.div(at + 1, jnp.int32(interval)), intervals)
+    return 1.0 + temperature * jnp.log(1.0 + intervals.astype(jnp.float32))
+
+
 def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
-    q_norm_bias=None, k_norm_bias=None, *, rows, heads, kv_heads, head_dim, scale, rotary,
-    norm_kind="none", norm_over="head", norm_eps=0.0, norm_after_rope=False,
+    q_norm_bias=None, k_norm_bias=None, position=(), *, rows, heads, kv_heads, head_dim, scale, rotary,
+    norm_kind="none", norm_over="head", norm_eps=0.0, norm_after_rope=False, temperature=0.0, interval=1,
 ):  # fmt: skip
     """From projections to heads: bias, norm, rotation, scale. `norm_over` a head, or all heads of a row jointly.
 
@@ -100,6 +109,8 @@ def split_heads(
 
     block = kv_heads * padded_group
     queries = finished(heads_of(0, heads, q_bias), q_norm, q_norm_bias) * scale
+    if temperature:
+        queries = queries * stack([warmer(position, rows, lanes, temperature, interval)] * heads)
     keys = finished(heads_of(heads, kv_heads, k_bias), k_norm, k_norm_bias)
     values = heads_of(heads + kv_heads, kv_heads, v_bias)
     for index in range(heads):

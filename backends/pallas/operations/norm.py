@@ -36,8 +36,10 @@ def centred(values, columns):
 def normalised(values, weight, bias, *, columns, eps, kind):
     """The normalised panels; `weight` and `bias` are panels f32[1, 128], or None: no factor, no shift.
 
-    rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b.
+    rms: x · rsqrt(mean(x²) + eps) · w; layer: (x − mean) · rsqrt(var + eps) · w + b; rms_of_scaled: rms of x · w.
     """
+    if kind == "rms_of_scaled":
+        values, weight = [value * gain for value, gain in zip(values, weight, strict=True)], None
     if kind == "layer":
         values = centred(values, columns)
     scale = lax.rsqrt(total([value * value for value in values]) * (1.0 / columns) + eps)
@@ -79,20 +81,34 @@ def as_operand(x, out, *, rows, columns, dtype):
     store_operand(out, rows, load_panels(x, rows, -(-columns // LANES)), dtype)
 
 
-def add_scaled(x, values, rows, multiplier):
-    """x += multiplier · values."""
+def add_to_residual(x, values, gate, rows, multiplier, temperature, floor):
+    """x += multiplier · values; with the `gate` w of every column x = α · x + β · values, where
+
+    β = sigmoid(w / temperature), α = sqrt(max(sigmoid(−w / temperature) · (1 + β), floor)).
+    """
     old = load_panels(x, rows, len(values))
-    store_panels(x, rows, [a + b * multiplier for a, b in zip(old, values, strict=True)])
+    if gate is None:
+        store_panels(x, rows, [a + b * multiplier for a, b in zip(old, values, strict=True)])
+        return
+    gates = [w * (1.0 / temperature) for w in load_vector(gate, len(values))]
+    added = [1.0 / (1.0 + jnp.exp(-z)) for z in gates]
+    kept = [jnp.sqrt(jnp.maximum((1.0 + b) / (1.0 + jnp.exp(z)), floor)) for b, z in zip(added, gates, strict=True)]
+    store_panels(x, rows, [p * a + q * b for p, a, q, b in zip(old, kept, values, added, strict=True)])
 
 
-def residual_add(x, y, bias=None, *, rows, columns, multiplier):
-    """x += multiplier · (y + bias)."""
-    add_scaled(x, with_bias(load_panels(y, rows, -(-columns // LANES)), bias), rows, multiplier)
+def residual_add(x, y, bias=None, gate=None, *, rows, columns, multiplier=1.0, temperature=1.0, floor=0.0):
+    """x += multiplier · (y + bias), or both gated."""
+    values = with_bias(load_panels(y, rows, -(-columns // LANES)), bias)
+    add_to_residual(x, values, gate, rows, multiplier, temperature, floor)
 
 
-def residual_add_norm(x, y, weight=None, bias=None, norm_bias=None, *, rows, columns, multiplier, eps, kind):
-    """x += multiplier · norm(y + bias): a block whose output is normalised before it joins the residual."""
+def residual_add_norm(
+    x, y, weight=None, bias=None, norm_bias=None, gate=None, *, rows, columns, eps, kind,
+    multiplier=1.0, temperature=1.0, floor=0.0,
+):  # fmt: skip
+    """x += multiplier · norm(y + bias), or both gated: the output is normalised before it joins the residual."""
     panels = -(-columns // LANES)
     gain, shift = norm_vectors(weight, norm_bias, panels)
     values = with_bias(load_panels(y, rows, panels), bias)
-    add_scaled(x, normalised(values, gain, shift, columns=columns, eps=eps, kind=kind), rows, multiplier)
+    values = normalised(values, gain, shift, columns=columns, eps=eps, kind=kind)
+    add_to_residual(x, values, gate, rows, multiplier, temperature, floor)

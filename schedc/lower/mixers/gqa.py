@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schedc.ir.expr import Const
+from schedc.ir.expr import Const, Element, Expr
 from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention, CacheStream
@@ -21,6 +21,7 @@ from schedc.lower.graph import (
     ceil_div,
     round_up,
 )
+from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
@@ -134,6 +135,11 @@ class GqaLowering:
         if gqa.qk_norm is not None:
             split_norm |= {"norm_over": "heads"} if gqa.qk_norm_over == "heads" else {}
             split_norm |= {"norm_after_rope": True} if gqa.qk_norm_after_rope else {}
+        temperature: dict[str, Attribute] = {}
+        positions: dict[str, list[Expr]] = {}
+        if gqa.temperature is not None:
+            temperature = {"temperature": gqa.temperature.scale, "interval": gqa.temperature.interval}
+            positions = {"position": [Element("position", Const(row)) for row in range(self.shape.rows)]}
 
         def heads(site: Site) -> tuple[Op, ...]:
             return (
@@ -145,6 +151,7 @@ class GqaLowering:
                         **operands(site, self._split_vectors()),
                     },
                     writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
+                    scalars=positions,
                     rows=rows,
                     heads=gqa.heads,
                     kv_heads=gqa.kv_heads,
@@ -152,6 +159,7 @@ class GqaLowering:
                     scale=gqa.score_scale,
                     rotary=gqa.rotary_dim,
                     **split_norm,
+                    **temperature,
                 ),
             )
 
@@ -201,7 +209,7 @@ def norm_items(
 
 
 def norm_attributes(norm: Norm | None) -> dict[str, Attribute]:
-    return {} if norm is None else {"norm_kind": norm.kind, "norm_eps": norm.eps}
+    return {} if norm is None else {"norm_kind": norm_kind(norm), "norm_eps": norm.eps}
 
 
 def operands(site: Site, items: tuple[VectorItem, ...]) -> dict[str, Region | None]:
