@@ -53,14 +53,13 @@ def kernel_logits(family: Family, spec: ModelSpec, source: WeightSource, steps: 
     built = build_kernel(spec, shape)
     arrays = pack_arrays(built.schedule.layouts, for_kernel(source, spec))
     settings = compat.interpret_params("on_wait", detect_races=False)
-    kv_tokens = built.schedule.plan.kv_tokens
-    decoder = Decoder(built.module, spec, arrays, shape.rows, shape.context, kv_tokens, settings)
+    decoder = Decoder(built.module, spec, lambda device: arrays, shape, built.schedule.plan.kv_tokens, settings)
     dtype = jnp.bfloat16 if spec.quantization.weights == "bf16" else jnp.float32
     reference = Reference(spec, source, dtype)
     for row, (tokens, prompt) in enumerate(zip(family.tokens(), PROMPTS, strict=True)):
         _, cache = reference.prefill(tokens[:prompt], CONTEXT)
         layers = [cache.layer(spec, layer) for layer in range(spec.num_layers)]
-        decoder.fill(row, [(k[0, :prompt], v[0, :prompt]) for k, v in layers])
+        decoder.fill(row, [tuple(side[0, :prompt] for side in kept) for kept in layers])
     found = []
     for step in range(steps):
         positions = [prompt + step for prompt in PROMPTS]
