@@ -27,6 +27,7 @@ def compile_and_check(request: Request, folder: Path) -> tuple[Compiled, CheckRe
 
 
 @pytest.mark.slow
+@pytest.mark.newest
 @pytest.mark.parametrize("case", [case for case in load_cases() if case.ci], ids=lambda case: case.label)
 def test_every_family_compiles_at_full_size_with_the_vmem_of_its_program(case: Case, tmp_path: Path) -> None:
     _, report = compile_and_check(case.request(), tmp_path)
