@@ -102,7 +102,8 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     }
     dtype = number_format or request.spec.kv.dtype
     kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype)
-    shape = replace(request.shape, context=_context(request.shape.context, full.plan.kv_tokens, kv_tokens), logits=True)
+    context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens)
+    shape = replace(request.shape, context=context, logits=True, pages=0)
     spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
     lowering = StepLowering(spec, shape)
     tile_units = {stream.name: _tile_units(stream, cuts[stream.name]) for stream in lowering.streams()}
@@ -175,6 +176,8 @@ def _small_spec(
                 block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
     if number_format is not None:
         data["kv"]["dtype"] = number_format
+    if spec.kv.page_tokens is not None:
+        data["kv"]["page_tokens"] = kv_tokens
         data["quantization"] = _in_dtype(spec.quantization, number_format)
     return ModelSpec.model_validate(data)
 

@@ -89,7 +89,8 @@ class Trial:
         source = source or RandomWeights(spec, seed)
         given = for_kernel(source, spec)
         arrays = [pack_arrays([on_device(layout, d) for layout in layouts], given) for d in range(shape.devices)]
-        self.decoder = Decoder(kernel, spec, arrays.__getitem__, shape, kv_tokens, interpret)
+        table = self._random_pages(kv_tokens, seed) if spec.kv.layout == "paged" else None
+        self.decoder = Decoder(kernel, spec, arrays.__getitem__, shape, kv_tokens, interpret, table)
         self._exact = Reference(spec, source)
         rounds = spec.quantization.operand_dtype == "bf16"
         self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
@@ -97,6 +98,14 @@ class Trial:
         self.state = self._random_state()
         for row in range(shape.rows):
             self.decoder.fill(row, [tuple(side[row] for side in kept) for kept in self.state])
+
+    def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
+        """Pages in disorder, int[rows, tiles]."""
+        tiles, pages = -(-self.shape.context // tokens), self.shape.page_count(tokens)
+        if pages < self.shape.rows * tiles:
+            raise ValueError(f"{self.shape.rows} full sequences have {self.shape.rows * tiles} pages, not {pages}")
+        order = np.random.default_rng(seed).permutation(pages)
+        return order[: self.shape.rows * tiles].reshape(self.shape.rows, tiles)
 
     def _random_state(self) -> State:
         state = []

@@ -47,6 +47,11 @@ class StepShape:
     devices: int = 1
     placement: PlacementRules = field(default_factory=PlacementRules)
     communication: Communication = field(default_factory=Communication)
+    pages: int = 0
+    """Of a paged cache; 0: as many as all sequences need together when they are full."""
+
+    def page_count(self, page_tokens: int) -> int:
+        return self.pages or self.rows * ceil_div(self.context, page_tokens)
 
     @property
     def padded_rows(self) -> int:

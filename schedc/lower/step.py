@@ -21,6 +21,7 @@ from schedc.ir.program import (
     When,
 )
 from schedc.lower.block import BlockLowering, residual_rows
+from schedc.lower.caches.paged import page_table
 from schedc.lower.caches.stream import is_active
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, occurrence_parity
@@ -36,6 +37,7 @@ from schedc.lower.graph import (
     StepShape,
     Stream,
     VectorBlock,
+    ceil_div,
     round_up,
 )
 from schedc.lower.head import HeadLowering
@@ -122,10 +124,17 @@ class StepLowering:
                 Scalars("token", shape.rows, 0, self.spec.vocab - 1, "input"),
                 Scalars("position", shape.rows, 0, shape.context - 1, "input"),
                 Scalars("active", shape.rows, 0, 1, "input"),
+                *self._pages(),
             ),
             tuple(semaphores),
             (self.embedding, *self.rope_tables.values()),
         )
+
+    def _pages(self) -> tuple[Scalars, ...]:
+        tokens = self.spec.kv.page_tokens
+        if tokens is None:
+            return ()
+        return (page_table(self.shape.rows, ceil_div(self.shape.context, tokens), self.shape.page_count(tokens)),)
 
     def _rope_row(self, mixer: Mixer) -> Region | None:
         if not mixer.rotary_dim:

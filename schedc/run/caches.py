@@ -26,6 +26,8 @@ class Caches:
     spec: ModelSpec
     shape: StepShape
     capacity: int
+    table: np.ndarray | None = None
+    """Of a paged cache the page of every tile of every sequence, int[rows, tiles]."""
 
     def name(self, at: LayerAt) -> str:
         """The kernel's name for the cache of one place of the pattern of one run."""
@@ -35,7 +37,9 @@ class Caches:
     def layout(self, at: LayerAt) -> CacheLayout:
         """Of the heads of all devices."""
         layers = self.spec.layers[at.run].repeat
-        return cache_layout(at.block.mixer, layers, self.shape.rows, self.capacity, self.spec.kv.dtype)
+        layout = cache_layout(at.block.mixer, layers, self.shape.rows, self.capacity, self.spec.kv.dtype)
+        tokens = self.spec.kv.page_tokens
+        return layout if tokens is None else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens))
 
     def device_layout(self, at: LayerAt) -> CacheLayout:
         return replace(self.layout(at), heads=self._split(at).each)
@@ -52,7 +56,7 @@ class Caches:
                 held = split.held(device)
                 padding = ((0, 0), (0, split.each - len(held)), (0, 0))
                 mine = [np.pad(side[:, held.start : held.stop], padding) for side in ordered]
-                write_sequence(caches[self.name(at)], layout, at.trip, row, mine)
+                write_sequence(caches[self.name(at)], layout, at.trip, row, mine, self.table)
 
     def read(self, words: Words, copy: Literal["first", "last"] = "first") -> list[Kept]:
         """What is kept in every layer, f32[rows, capacity, heads, width] a side, in the kernel's order of dimensions.
@@ -70,7 +74,7 @@ class Caches:
         for device, caches in words.items():
             held = split.held(device)
             for row in range(whole.rows):
-                mine = read_sequence(caches[self.name(at)], layout, at.trip, row, layout.capacity)
+                mine = read_sequence(caches[self.name(at)], layout, at.trip, row, layout.capacity, self.table)
                 for side, part in zip(sides, mine, strict=True):
                     side[row][:, held.start : held.stop] = part[:, : len(held)]
         return sides

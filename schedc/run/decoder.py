@@ -22,7 +22,8 @@ class Decoder:
     """Steps of one kernel. The caches live on the devices and are updated in place.
 
     `kernel` is the generated module for a step of `shape`. `interpret` are the interpreter's settings, None to compile
-    for the default devices, of which the first `shape.devices` are used.
+    for the default devices, of which the first `shape.devices` are used. Of a paged cache `table` int[rows, tiles] is
+    the page of every tile of every sequence, no two the same; without it they follow each other.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Decoder:
         shape: StepShape,
         kv_tokens: int,
         interpret: Any = None,
+        table: np.ndarray | None = None,
     ) -> None:
         import jax
         from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -44,7 +46,10 @@ class Decoder:
         self._step = kernel.decode_step(mesh, interpret=interpret if interpret is not None else False)
         # Placed as the step returns its state: a step is then compiled once.
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
-        self.caches = Caches(spec, shape, -(-shape.context // kv_tokens) * kv_tokens)
+        tiles = -(-shape.context // kv_tokens)
+        if spec.kv.layout == "paged" and table is None:
+            table = np.arange(shape.rows * tiles).reshape(shape.rows, tiles) % shape.page_count(kv_tokens)
+        self.caches = Caches(spec, shape, tiles * kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
         self.state = {name: self._place(name, lambda device, cache=cache: cache) for name, cache in empty.items()}
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]
@@ -93,6 +98,8 @@ class Decoder:
             "position": np.asarray(positions, np.int32),
             "active": np.asarray([True] * self.rows if active is None else active, np.int32),
         }
+        if self.caches.table is not None:
+            scalars["page"] = np.asarray(self.caches.table, np.int32).reshape(-1)
         given = scalars | self._weights | self.state
         results = dict(
             zip(self.kernel.OUTPUTS, self._step(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True)

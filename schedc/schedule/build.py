@@ -55,9 +55,8 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
         buffers = graph_at(tokens).declarations.buffers
         return sum(b.rows * b.slots for b in buffers if b.name.startswith(("kv_new", "kv_old")))
 
-    graph = graph_at(KV_TOKENS[-1])
-    chunk = 8 * PER_WORD[lowering.spec.kv.dtype]
-    longest = round_up(lowering.shape.context, chunk)
+    possible = kv_tokens(lowering)
+    graph = graph_at(possible[-1])
     return Problem(
         segments=tuple(
             SegmentInfo(
@@ -73,13 +72,24 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
         )
         + tuple(PrefetchInfo(each.name, each.selection.known, each.name) for each in graph.selections()),
         capacity_rows=capacity_rows(target),
-        kv_tokens=tuple(tokens for tokens in KV_TOKENS if tokens <= max(longest, KV_TOKENS[-1])),
+        kv_tokens=possible,
         kv_rows=kv_rows,
         selections=tuple(
             SelectionInfo(each.name, each.selection.members, each.selection.most, each.selection.known)
             for each in graph.selections()
         ),
     )
+
+
+def kv_tokens(lowering: StepLowering) -> tuple[int, ...]:
+    """Tiles of the cache that a plan may choose from, largest first: whole chunks; of a paged cache its page."""
+    kv = lowering.spec.kv
+    if kv.page_tokens is not None:
+        return (kv.page_tokens,)
+    chunk = 8 * PER_WORD[kv.dtype]
+    whole = [tokens for tokens in KV_TOKENS if tokens % chunk == 0]
+    longest = round_up(lowering.shape.context, chunk)
+    return tuple(tokens for tokens in whole if tokens <= max(longest, whole[-1]))
 
 
 def _infos(phase: Phase | Each) -> Iterator[PhaseInfo]:

@@ -1,8 +1,9 @@
 """The kernel's cache in HBM as 32-bit words, `int32[rows, 128]`: what attention keeps of every token.
 
-Order of the words: [layer][row][chunk][panel][8 word rows][128 lanes]. A chunk is 8 word rows of tokens (16 in
-bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels go by head, and a
-head's lanes side by side: those of its keys and then those of its values, or of whatever its attention keeps.
+Order of the words: [layer][row][chunk][panel][8 word rows][128 lanes]; of a paged cache [layer][page][chunk]…, where
+a page has some chunks of a sequence, and a table int[rows, pages of a sequence] says which. A chunk is 8 word rows of
+tokens (16 in bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels go by head,
+and a head's lanes side by side: those of its keys and then those of its values, or of whatever its attention keeps.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,6 +40,9 @@ class CacheLayout:
     heads: int
     sides: tuple[Side, ...]
     dtype: WordDtype
+    page_tokens: int = 0
+    """Tokens of a page; 0: not paged."""
+    pages: int = 0
 
     @property
     def lanes(self) -> int:
@@ -69,10 +73,25 @@ class CacheLayout:
     @property
     def word_rows(self) -> int:
         """Word rows of the whole cache."""
+        if self.page_tokens:
+            return self.layers * self.pages * self.page_rows
         return self.layers * self.rows * self.sequence_rows
 
+    @property
+    def page_rows(self) -> int:
+        return self.page_tokens // self.chunk_tokens * self.chunk_rows
+
     def first_row(self, layer: int, row: int) -> int:
+        """Of a sequence in a cache that is not paged."""
         return (layer * self.rows + row) * self.sequence_rows
+
+    def rows_of(self, layer: int, row: int, table: np.ndarray | None = None) -> np.ndarray:
+        """Where the word rows of a sequence lie in the cache, int[sequence_rows]."""
+        if not self.page_tokens:
+            return self.first_row(layer, row) + np.arange(self.sequence_rows)
+        assert table is not None
+        firsts = (layer * self.pages + np.asarray(table[row])) * self.page_rows
+        return (firsts[:, None] + np.arange(self.page_rows)).reshape(-1)[: self.sequence_rows]
 
 
 def _of_gqa(mixer: Gqa) -> tuple[int, tuple[Side, ...]]:
@@ -121,17 +140,24 @@ def cache_words(layout: CacheLayout, kept: Sequence[np.ndarray]) -> np.ndarray:
     return join_rows(by_panel, layout.dtype).reshape(-1, LANES)
 
 
-def write_sequence(cache: np.ndarray, layout: CacheLayout, layer: int, row: int, kept: Sequence[np.ndarray]) -> None:
+def write_sequence(
+    cache: np.ndarray,
+    layout: CacheLayout,
+    layer: int,
+    row: int,
+    kept: Sequence[np.ndarray],
+    table: np.ndarray | None = None,
+) -> None:
     """Put `cache_words` of `kept` at the beginning of sequence `row` in `layer` of the cache, in place."""
     words = cache_words(layout, kept)
-    first = layout.first_row(layer, row)
-    cache[first : first + len(words)] = words
+    cache[layout.rows_of(layer, row, table)[: len(words)]] = words
 
 
-def read_sequence(cache: np.ndarray, layout: CacheLayout, layer: int, row: int, tokens: int) -> Kept:
+def read_sequence(
+    cache: np.ndarray, layout: CacheLayout, layer: int, row: int, tokens: int, table: np.ndarray | None = None
+) -> Kept:
     """f32[tokens, heads, width] a side: the inverse of `write_sequence`, as rounded."""
-    first = layout.first_row(layer, row)
-    words = np.asarray(cache[first : first + layout.sequence_rows])
+    words = np.asarray(cache[layout.rows_of(layer, row, table)])
     panels = split_rows(words.reshape(layout.chunks, layout.panels, WORD_ROWS, LANES), layout.dtype)
     lanes = panels.transpose(0, 2, 1, 3).reshape(-1, layout.heads, layout.lanes)
     kept, at = [], 0

@@ -1,5 +1,7 @@
 """Keys and values as the words of the kernel's cache, and back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
@@ -72,6 +74,21 @@ def test_latents_and_shared_keys_lie_in_panels_of_their_own() -> None:
     assert bf16_halves(words[0, 1, 3, 1]) == rounded(latent[6:8, 0, 129], "bf16").tolist()
     assert bf16_halves(words[0, 2, 3, 5]) == rounded(key[6:8, 0, 5], "bf16").tolist()
     assert not words[0, 1, :, 2:].any()
+
+
+def test_a_page_holds_some_tokens_of_a_sequence_in_every_layer() -> None:
+    k, v = keys_and_values(20, 2, 64)
+    plain = layout_of(layers=2, rows=2, capacity=24, kv_heads=2, head_dim=64, dtype="f32")
+    layout = replace(plain, page_tokens=8, pages=7)
+    table = np.array([[0, 1, 2], [6, 3, 5]])
+    cache = empty_cache(layout)
+    write_sequence(cache, layout, layer=1, row=1, kept=(k, v), table=table)
+    pages = cache.view(np.float32).reshape(2, 7, 2, 8, 128)  # [layer][page][panel][token][lane]
+    assert pages[1, 6, 1, 3, 5] == k[3, 1, 5]
+    assert pages[1, 3, 0, 2, 64 + 9] == v[10, 0, 9]
+    assert not pages[0].any()
+    assert not pages[1, [0, 1, 2, 4]].any()
+    np.testing.assert_array_equal(read_sequence(cache, layout, 1, 1, 20, table), (k, v))
 
 
 def test_keys_of_another_shape_are_refused() -> None:

@@ -40,10 +40,12 @@ from schedc.ir.program import (
     When,
 )
 from schedc.lower.caches.contiguous import Contiguous
+from schedc.lower.caches.paged import Paged
 from schedc.lower.caches.shape import CacheShape
 from schedc.lower.caches.sight import Sight
 from schedc.lower.graph import Declarations, Grain, Prefetch, Site, StepShape, round_up
 from schedc.lower.parts import CACHE, WORK, Place, compute, each_row
+from schedc.spec.storage import KvCache
 
 CHAINS = 24
 """Chains of dots at once: enough independent ones to fill the MXU, few enough to stay in registers."""
@@ -78,15 +80,19 @@ class Attention:
 class CacheStream:
     """The mixer fills `q` and `kv_row` (named in its place), runs `attend`, and reads `softmax`."""
 
-    def __init__(self, attention: Attention, dtype: str, shape: StepShape, place: Place) -> None:
-        self.attention, self.dtype, self.shape, self.place = attention, dtype, shape, place
+    def __init__(self, attention: Attention, kv: KvCache, shape: StepShape, place: Place) -> None:
+        self.attention, self.kv, self.shape, self.place = attention, kv, shape, place
+        self.dtype = kv.dtype
         self.group = rows_at_once(shape.rows, attention.chains)
 
     def cache(self, grain: Grain) -> CacheShape:
         return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens)
 
-    def layout(self, grain: Grain) -> Contiguous:
-        return Contiguous(self.place.named("kv"), len(self.place.layers), self.shape.rows, self.cache(grain))
+    def layout(self, grain: Grain) -> Contiguous | Paged:
+        name, layers, cache = self.place.named("kv"), len(self.place.layers), self.cache(grain)
+        if self.kv.layout == "paged":
+            return Paged(name, layers, self.shape.page_count(grain.kv_tokens), cache)
+        return Contiguous(name, layers, self.shape.rows, cache)
 
     @property
     def new_token(self) -> Region:

@@ -44,7 +44,7 @@ class GqaLowering:
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
-        self.cache = CacheStream(attention(gqa), spec.kv.dtype, shape, place)
+        self.cache = CacheStream(attention(gqa), spec.kv, shape, place)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
         splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}

@@ -51,7 +51,7 @@ class MlaLowering:
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.latent_panels, self.key_panels = ceil_div(mla.kv_rank, LANES), ceil_div(mla.rope_dim, LANES)
-        self.cache = CacheStream(self._attention(), spec.kv.dtype, shape, place)
+        self.cache = CacheStream(self._attention(), spec.kv, shape, place)
         self.output, self.output_bias = place.named("attention_out"), None
         heads, named, layers = self.heads, place.named, place.layers
 
