@@ -67,11 +67,21 @@ class ScheduleOptions:
         None
     )
 
+    collective: Annotated[
+        str | None,
+        _option(
+            "--collective",
+            metavar="NAME",
+            help="How devices sum what each has a part of: one_shot, two_phase, hierarchical or ring.",
+            show_default="the quickest by the chip's figures",
+        ),
+    ] = None
+    wire: Annotated[Format, _option("--wire", help="Format of what devices send each other to be summed.")] = "f32"
+
     def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
         """Raises UserError for bad values."""
         from schedc.compiler.pipeline import Request
-        from schedc.lower.collectives.communication import Communication
-        from schedc.lower.collectives.group import topology_of
+        from schedc.lower.collectives.choose import communication_for
         from schedc.lower.graph import StepShape
         from schedc.schedule.registry import find_policy
         from schedc.target.target import parse_target
@@ -84,7 +94,7 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
-        talk = Communication(topology_of(target))
+        talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
         shape = StepShape(rows, context, logits, target.devices_used, communication=talk)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 

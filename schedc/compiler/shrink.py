@@ -109,7 +109,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     tile_units = {stream.name: _tile_units(stream, cuts[stream.name]) for stream in lowering.streams()}
     rings = tuple(_small_ring(ring, caps.ahead) for ring in full.plan.rings)
     plan = replace(full.plan, rings=rings, tile_units=tile_units, kv_tokens=kv_tokens)
-    graph = lowering.graph(Grain(tile_units, kv_tokens, plan.orders))
+    graph = lowering.graph(Grain(tile_units, kv_tokens, plan.orders, plan.sums))
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "policy": request.policy,
@@ -126,7 +126,7 @@ def _with_logits(request: Request, full: Schedule) -> Program:
     if request.shape.logits:
         return full.program
     lowering = StepLowering(request.spec, replace(request.shape, logits=True))
-    graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens, full.plan.orders))
+    graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens, full.plan.orders, full.plan.sums))
     return with_products(Assembly(graph, full.plan, full.program.name, full.program.attributes).program())
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import replace
 
-from schedc.ir.expr import Expr
+from schedc.ir.expr import Const
 from schedc.ir.program import Attribute, Buffer, Op, Region
-from schedc.lower.collectives.protocol import Collective, complete
+from schedc.lower.collectives.sums import Cut, Sum
 from schedc.lower.graph import (
     LANES,
     Declarations,
+    Each,
     Grain,
     Phase,
     Prefetch,
@@ -26,26 +27,14 @@ from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.model import HALVES, Block, Half, ModelSpec
 from schedc.weights.layout import VectorItem
 
-Parity = Callable[[int, Expr], Expr]
-"""Of the n-th sum of a block in a trip of its loop."""
-
 
 class BlockLowering:
     """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it.
 
-    Where devices have partial outputs, these are summed by `reduce` first, the all-reduce of all blocks.
+    Where devices have partial outputs, these are summed first.
     """
 
-    def __init__(
-        self,
-        block: Block,
-        spec: ModelSpec,
-        shape: StepShape,
-        place: Place,
-        rope: Region | None,
-        reduce: Collective | None,
-    ) -> None:
-        self.reduce = reduce
+    def __init__(self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None) -> None:
         self.block, self.spec, self.shape, self.place = block, spec, shape, place
         self.dtype = spec.quantization.operand_dtype
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
@@ -73,21 +62,27 @@ class BlockLowering:
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         return self.mixer.prefetches(grain) + self.feed_forward.prefetches(grain)
 
-    @property
-    def sums(self) -> int:
-        """How often a layer sums partial outputs over the devices."""
-        return self.mixer.partial + self.feed_forward.partial
+    def cuts(self, grain: Grain) -> tuple[Cut, ...]:
+        """How the partial outputs of a layer are cut for their sums over the devices."""
+        return tuple(self._cut(part, grain) for part in (self.mixer, self.feed_forward) if part.partial)
 
-    def phases(self, grain: Grain, parity: Parity) -> tuple[Phase, ...]:
+    def _cut(self, part: Part, grain: Grain) -> Cut:
+        last = part.phases(grain)[-1]
+        if grain.sums == "tiles" and isinstance(last, Phase) and last.fills == part.output:
+            matrix = next(matrix for matrix in part.matrices() if matrix.name == last.stream)
+            return Cut(grain.tile_units[matrix.name] * self.shape.padded_rows, grain.tiles(matrix))
+        return Cut(residual_rows(self.spec, self.shape))
+
+    def phases(self, grain: Grain, sums: Sequence[Sum]) -> tuple[Phase | Each, ...]:
+        """`sums` are those of the partial outputs of a layer, in their order."""
         halves: tuple[tuple[Half, Part], ...] = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
-        phases: list[Phase] = []
-        sums = 0
+        phases: list[Phase | Each] = []
+        left = iter(sums)
         for half, part in halves:
-            phases += [self._enter(half), *part.phases(grain)]
+            inside = part.phases(grain)
             if part.partial:
-                phases += self._sum(half, part, partial(parity, sums))
-                sums += 1
-            phases.append(self._leave(half, part))
+                inside = self._summed(half, part, inside, next(left))
+            phases += [self._enter(half), *inside, self._leave(half, part)]
         settled = tuple(op for _, part in halves for op in part.end(grain))
         return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
 
@@ -109,14 +104,20 @@ class BlockLowering:
 
         return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
 
-    def _sum(self, half: str, part: Part, parity: Callable[[Expr], Expr]) -> tuple[Phase, ...]:
-        reduce, y = self.reduce, Region(part.output, residual_rows(self.spec, self.shape))
-        assert reduce is not None
-        named = self.place.named
-        return (
-            Phase(named(f"{half}_send"), lambda site: reduce.start(y, parity(site.trip))),
-            Phase(named(f"{half}_sum"), lambda site: complete(reduce, y, parity(site.trip))),
-        )
+    def _summed(
+        self, half: Half, part: Part, phases: tuple[Phase | Each, ...], summed: Sum
+    ) -> tuple[Phase | Each, ...]:
+        """The phases of a half and the sum of its output, sent with each tile of the last of them, or after them."""
+        output, named = part.output, self.place.named
+        last = phases[-1]
+        if summed.pieces > 1 and isinstance(last, Phase):
+            tile = last.ops
+            start = replace(last, ops=lambda site: (*tile(site), *summed.start(output, site.trip, site.tile)))
+            phases = (*phases[:-1], start)
+        else:
+            send = Phase(named(f"{half}_send"), lambda site: summed.start(output, site.trip, Const(0)))
+            phases = (*phases, send)
+        return *phases, Phase(named(f"{half}_sum"), lambda site: summed.finish(output, site.trip))
 
     def _leave(self, half: Half, part: Part) -> Phase:
         norm = self.block.post_norm(half)

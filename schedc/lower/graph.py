@@ -157,6 +157,8 @@ class VectorBlock:
         return Vectors(self.name, self.layers, self.items, self.members)
 
 
+SumCut = Literal["tiles", "whole"]
+
 Order = Literal["found", "number"]
 """Of the members of a selection: as they are found (the choices of the first row first), or by their number."""
 
@@ -164,11 +166,13 @@ Order = Literal["found", "number"]
 @dataclass(frozen=True)
 class Grain:
     """What of the schedule shapes the graph: units a tile of every stream, tokens a tile of the KV cache, the order in
-    which the members of every selection are gone through (as they are found, if it is not named)."""
+    which the members of every selection are gone through (as they are found, if it is not named), and whether the sum
+    of a partial output is sent tile by tile as it is made, or whole."""
 
     tile_units: Mapping[str, int]
     kv_tokens: int
     orders: Mapping[str, Order] = field(default_factory=dict)
+    sums: SumCut = "tiles"
 
     def tiles(self, stream: Stream) -> int:
         return ceil_div(stream.units, self.tile_units[stream.name])
@@ -205,6 +209,8 @@ class Phase:
     ops: Callable[[Site], tuple[Op, ...]]
     stream: str | None = None
     vectors: str | None = None
+    fills: str | None = None
+    """The buffer that its tiles fill one after the other, in rows of equal number."""
 
 
 @dataclass(frozen=True)

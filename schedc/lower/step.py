@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from schedc.errors import SpecError
 from schedc.ir.expr import Element, Expr, mul
 from schedc.ir.program import (
@@ -23,9 +21,7 @@ from schedc.ir.program import (
 from schedc.lower.block import BlockLowering, residual_rows
 from schedc.lower.caches.paged import page_table
 from schedc.lower.caches.stream import is_active
-from schedc.lower.collectives.group import Group
-from schedc.lower.collectives.protocol import Collective, Exchanged, occurrence_parity
-from schedc.lower.collectives.registry import make_collective
+from schedc.lower.collectives.sums import LoopCuts, Sums
 from schedc.lower.graph import (
     LANES,
     Declarations,
@@ -57,7 +53,6 @@ class StepLowering:
         self.spec, self.shape = spec, shape
         self.dtype = spec.quantization.operand_dtype
         self.rope_tables = rope_tables(spec, shape)
-        self.reduce = all_reduce(spec, shape)
         self.blocks: list[list[BlockLowering]] = []
         single = len(spec.layers) == 1 and len(spec.layers[0].pattern) == 1
         first = 0
@@ -67,7 +62,7 @@ class StepLowering:
             for index, block in enumerate(run.pattern):
                 layers = tuple(range(first + index, first + run.repeat * period, period))
                 place = Place("" if single else f"_{run_index}_{index}", run_counter(run_index), layers)
-                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer), self.reduce))
+                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer)))
             self.blocks.append(row)
             first += run.repeat * period
         items = norm_items(spec.embedding.norm, "embedding_norm", spec)
@@ -85,20 +80,23 @@ class StepLowering:
         for run in self.blocks:
             for block in run:
                 declarations += block.declarations(grain)
-        if self.reduce is not None and any(block.sums for run in self.blocks for block in run):
-            declarations += self.reduce.declarations()
+        cuts = [[block.cuts(grain) for block in run] for run in self.blocks]
+        loops = tuple(
+            LoopCuts(run.repeat, tuple(cut for block in in_run for cut in block))
+            for run, in_run in zip(self.spec.layers, cuts, strict=True)
+        )
+        sums = Sums(loops, self.shape.devices, self.shape.communication)
+        declarations += sums.declarations()
         segments = [Segment("begin", "", 1, self._begin(grain))]
-        summed = 0
         for index, run in enumerate(self.blocks):
-            trips, sums = self.spec.layers[index].repeat, sum(block.sums for block in run)
-            phases: tuple[Phase, ...] = ()
-            earlier = 0
-            for block in run:
-                parity = partial(sum_parity, summed, sums, earlier)
-                phases += block.phases(grain, parity)
-                earlier += block.sums
-            summed += sums * trips
+            left = iter(sums.of_loop(index))
+            phases = tuple(
+                phase
+                for block, of_block in zip(run, cuts[index], strict=True)
+                for phase in block.phases(grain, [next(left) for _ in of_block])
+            )
             prefetches = tuple(prefetch for block in run for prefetch in block.prefetches(grain))
+            trips = self.spec.layers[index].repeat
             segments.append(Segment(f"layers_{index}", run_counter(index), trips, phases, prefetches))
         segments.append(Segment("finish", "", 1, self.head.phases(grain)))
         return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations)
@@ -208,21 +206,6 @@ class StepLowering:
         return (
             compute("norm_in_place", reads, updates={"x": x}, attributes=shape, eps=norm.eps, kind=norm_kind(norm)),
         )
-
-
-def all_reduce(spec: ModelSpec, shape: StepShape) -> Collective | None:
-    """What sums f32[rows, hidden] over all devices; None if there is one device."""
-    if shape.devices == 1:
-        return None
-    talk = shape.communication
-    group = Group(shape.devices, shape.devices)
-    summed = Exchanged("sum", "all_reduce", group, talk.topology, residual_rows(spec, shape), talk.wire)
-    return make_collective(talk.all_reduce, summed)
-
-
-def sum_parity(before: int, per_trip: int, earlier: int, index: int, trip: Expr) -> Expr:
-    """Of sum `index` of a block, with `earlier` ones in the same trip and `before` ones before the loop."""
-    return occurrence_parity(before, per_trip, earlier + index, trip)
 
 
 def run_counter(run: int) -> str:

@@ -112,7 +112,7 @@ def schedule(
     """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
     lowering = StepLowering(spec, shape)
     plan = run_policy(policy, problem_of(lowering, target), dict(settings or {}))
-    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders))
+    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "target": target.name,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from schedc.lower.graph import Order
+from schedc.lower.graph import Order, SumCut
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,8 @@ class Plan:
     """Prefetch → the phase at whose start it is issued; the latest if it is not named."""
     orders: Mapping[str, Order] = field(default_factory=dict)
     """Selection → the order in which its members are gone through; `found` if it is not named."""
+    sums: SumCut = "tiles"
+    """Whether a partial output is sent tile by tile, as it is made, to be summed, or whole."""
 
 
 Policy = Callable[..., Plan]

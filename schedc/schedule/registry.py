@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO, get_args
 
 from schedc.errors import UserError
-from schedc.lower.graph import Order
+from schedc.lower.graph import Order, SumCut
 from schedc.names import nearest
 from schedc.schedule.plan import Plan, Policy, Problem
 from schedc.schedule.policies.double_buffer import double_buffer
@@ -112,6 +112,8 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             )
         elif order_ not in get_args(Order):
             problems.append(f"orders[{name}] is {order_}; it must be one of {', '.join(get_args(Order))}")
+    if plan.sums not in get_args(SumCut):
+        problems.append(f"sums is {plan.sums}; it must be one of {', '.join(get_args(SumCut))}")
     if plan.kv_tokens not in problem.kv_tokens:
         problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
     order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}

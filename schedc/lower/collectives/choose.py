@@ -11,9 +11,35 @@ from __future__ import annotations
 from schedc.errors import UserError
 from schedc.ir.program import ROW_BYTES
 from schedc.lower.collectives.algorithm import Algorithm, Hop
-from schedc.lower.collectives.protocol import Exchanged
-from schedc.lower.collectives.registry import algorithms_for
+from schedc.lower.collectives.communication import Communication
+from schedc.lower.collectives.group import Group, topology_of
+from schedc.lower.collectives.protocol import SUBLANES, Exchanged
+from schedc.lower.collectives.registry import algorithms_for, make_collective
+from schedc.lower.graph import LANES, ceil_div, round_up
 from schedc.target.chip import Cost
+from schedc.target.target import Target
+from schedc.weights.layout import WordDtype
+
+
+def communication_for(
+    hidden: int, rows: int, target: Target, all_reduce: str | None = None, wire: WordDtype = "f32"
+) -> Communication:
+    """How the devices of a step that are used sum f32[rows, hidden]: by `all_reduce`, or what is quickest for it.
+
+    Raises UserError for an algorithm that does not exist, or cannot serve these devices.
+    """
+    topology, devices = topology_of(target), target.devices_used
+    if devices == 1:
+        if all_reduce is not None:
+            raise UserError(
+                f"--collective {all_reduce}: one device has nobody to talk to; give --devices, or leave it out"
+            )
+        return Communication(topology, wire=wire)
+    height = ceil_div(hidden, LANES) * round_up(rows, SUBLANES)
+    summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, height, wire)
+    if all_reduce is not None:
+        make_collective(all_reduce, summed)
+    return Communication(topology, all_reduce or choose(summed, target.cost), wire)
 
 
 def choose(exchanged: Exchanged, cost: Cost) -> str:

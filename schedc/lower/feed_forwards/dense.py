@@ -156,4 +156,4 @@ def projection(name: str, matrix: Matrix, source: Region, output: str, grain: Gr
             ),
         )
 
-    return Phase(name, tile, stream=matrix.name)
+    return Phase(name, tile, stream=matrix.name, fills=output)

@@ -26,11 +26,18 @@ EXPERT_SHARE = 0.3
 
 
 def ring(
-    problem: Problem, *, depth: int = 0, slot_mib: float = 2.0, expert_slots: int = 0, expert_mib: float = 4.0
+    problem: Problem,
+    *,
+    depth: int = 0,
+    slot_mib: float = 2.0,
+    expert_slots: int = 0,
+    expert_mib: float = 4.0,
+    whole_sums: int = 0,
 ) -> Plan:
     """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream); 0: up to 8, as VMEM allows.
 
-    `expert_slots` and `expert_mib` are the same of the ring of chosen experts; 0: up to 4.
+    `expert_slots` and `expert_mib` are the same of the ring of chosen experts; 0: up to 4. Partial outputs are summed
+    over the devices tile by tile, unless `whole_sums` is not 0.
     """
     sizes = tiles_for(problem, slot_rows(slot_mib)) | chosen_tiles(problem, slot_rows(expert_mib))
     depth = depth or _slots(problem.matrices(), sizes, SHARE * problem.capacity_rows, DEEPEST)
@@ -46,6 +53,7 @@ def ring(
         tile_units=sizes,
         kv_tokens=kv_tile(problem),
         issue=earliest_issue(problem),
+        sums="whole" if whole_sums else "tiles",
     )
 
 
