@@ -18,6 +18,9 @@ from schedc.ir.program import Attribute, Program
 from schedc.lower.caches.stream import rows_at_once
 from schedc.lower.graph import LANES, PER_WORD, Grain, StepShape, Stream
 from schedc.lower.step import StepLowering
+from schedc.placement.heads import split_of
+from schedc.placement.split import Split
+from schedc.placement.widths import dense_split
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule
 from schedc.schedule.plan import Plan, Ring
@@ -162,7 +165,7 @@ def _small_spec(
     data = spec.model_dump(mode="json")
     hidden_cuts = [cuts[name] for name, count in units.items() if name in cuts and count == ceil(spec.hidden / LANES)]
     data["hidden"] = _width(spec.hidden, hidden_cuts)
-    data["vocab"] = _width(spec.vocab, [cuts[lowering.head.matrix.name]])
+    data["vocab"] = _split_width(spec.vocab, lowering.head.split, [cuts[lowering.head.matrix.name]])
     data["eos_token_ids"] = []
     for run, blocks in zip(data["layers"], lowering.blocks, strict=True):
         run["repeat"] = min(run["repeat"], caps.trips)
@@ -170,7 +173,7 @@ def _small_spec(
             for part, matrices in (("mixer", lowered.mixer), ("feed_forward", lowered.feed_forward)):
                 wanted = [cuts[matrix.name] for matrix in matrices.matrices()]
                 smaller = SMALLER[block[part]["kind"]]
-                block[part] |= smaller(block[part], wanted, request.shape.rows)
+                block[part] |= smaller(block[part], wanted, request.shape)
             window = block["mixer"].get("window")
             if window is not None:
                 block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
@@ -182,26 +185,33 @@ def _small_spec(
     return ModelSpec.model_validate(data)
 
 
-def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
-    """As few kv heads as are attended in as many groups (one, or several), and give enough columns."""
-    full, head_dim = mixer["kv_heads"], mixer["head_dim"]
-    group = mixer["heads"] // full
+def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
+    """As few kv heads on a device as are attended in as many groups (one, or several), and give enough columns.
+
+    Where devices share a kv head, or hold padding, all heads stay.
+    """
+    group, head_dim = mixer["heads"] // mixer["kv_heads"], mixer["head_dim"]
+    kv = split_of(mixer["heads"], mixer["kv_heads"], shape.devices, shape.placement).kv
+    if kv.every > 1 or kv.padding:
+        return {}
+    full = kv.each
 
     def alike(kv_heads: int) -> bool:
-        at_once, full_at_once = (rows_at_once(rows, heads) for heads in (kv_heads, full))
+        at_once, full_at_once = (rows_at_once(shape.rows, heads) for heads in (kv_heads, full))
         panels = ceil((group + 2) * kv_heads * head_dim / LANES)
-        same_groups = (at_once == rows) == (full_at_once == rows) and (at_once == 1) == (full_at_once == 1)
+        same_groups = (at_once == shape.rows) == (full_at_once == shape.rows) and (at_once == 1) == (full_at_once == 1)
         return same_groups and kv_heads % 2 == full % 2 and cuts[0].units(panels) is not None
 
-    kv_heads = next((heads for heads in range(min(full, 2), full) if alike(heads)), full)
+    kv_heads = next((heads for heads in range(min(full, 2), full) if alike(heads)), full) * kv.ring
     return {"kv_heads": kv_heads, "heads": kv_heads * group}
 
 
-def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
-    return {"width": _width(feed_forward["width"], [cuts[0]], 2 if feed_forward["gated"] else 1)}
+def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
+    split = dense_split(feed_forward["width"], shape.devices, shape.placement)
+    return {"width": _split_width(feed_forward["width"], split, [cuts[0]], 2 if feed_forward["gated"] else 1)}
 
 
-def _small_moe(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> dict[str, Any]:
+def _small_moe(feed_forward: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
     """A few experts, in as many groups as there were; as many of them chosen as fill a ring. The router comes first in
     `cuts`, then the shared expert, then the others."""
     router, top_k = feed_forward["router"], min(feed_forward["top_k"], TOP_K)
@@ -213,9 +223,9 @@ def _small_moe(feed_forward: Mapping[str, Any], cuts: list[Cut], rows: int) -> d
         if cuts[0].units(ceil((groups * size + gate) / LANES)) is not None
     )
     small: dict[str, Any] = {"top_k": top_k, "experts": next(fits, feed_forward["experts"])}
-    small |= _small_dense(feed_forward, cuts[-2:], rows)
+    small |= _small_dense(feed_forward, cuts[-2:], replace(shape, devices=1))
     if feed_forward["shared"] is not None:
-        small["shared"] = feed_forward["shared"] | _small_dense(feed_forward["shared"], cuts[1:], rows)
+        small["shared"] = feed_forward["shared"] | _small_dense(feed_forward["shared"], cuts[1:], shape)
     return small
 
 
@@ -227,7 +237,13 @@ def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
 
 
 SMALLER = {"gqa": _small_gqa, "dense": _small_dense, "moe": _small_moe}
-"""Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, rows)."""
+"""Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, step shape)."""
+
+
+def _split_width(full: int, split: Split, cuts: list[Cut], matrices: int = 1) -> int:
+    """The same for a width that is divided: as many devices have less than the others, and as much less."""
+    each = _width(split.each, cuts, matrices)
+    return max(each * split.ring - split.padding, 1)
 
 
 def _width(full: int, cuts: list[Cut], matrices: int = 1) -> int:

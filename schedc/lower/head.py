@@ -22,7 +22,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.norms import norm_items, normalise
 from schedc.lower.parts import WORK, compute, operand_words
-from schedc.placement.vocabulary import head_split
+from schedc.placement.widths import head_split
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
 

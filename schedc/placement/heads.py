@@ -43,6 +43,10 @@ def split_heads(heads: int, kv_heads: int, devices: int) -> HeadSplit:
     return HeadSplit(Split(heads, group // copies, 1, devices), Split(kv_heads, 1, copies, used))
 
 
+def split_of(heads: int, kv_heads: int, devices: int, rules: PlacementRules) -> HeadSplit:
+    """How heads are divided by the rules, and so the cache."""
+    return split_heads(heads, kv_heads, devices if rules.attention == "heads" else 1)
+
+
 def heads_of(mixer: Gqa, devices: int, rules: PlacementRules) -> HeadSplit:
-    """How the heads of one mixer, and so its cache, are divided."""
-    return split_heads(mixer.heads, mixer.kv_heads, devices if rules.attention == "heads" else 1)
+    return split_of(mixer.heads, mixer.kv_heads, devices, rules)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from schedc.lower.graph import StepShape
-from schedc.placement.vocabulary import head_split
+from schedc.placement.widths import head_split
 from schedc.run.caches import Caches
 from schedc.spec.model import ModelSpec
 from schedc.weights.cache import Kept, empty_cache

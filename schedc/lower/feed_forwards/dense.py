@@ -6,7 +6,8 @@ from schedc.ir.expr import mul
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
 from schedc.lower.parts import WORK, Place, compute, operand_words
-from schedc.placement.split import Split, evenly
+from schedc.placement.split import Split
+from schedc.placement.widths import dense_split
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.model import ModelSpec
 from schedc.spec.storage import Family
@@ -34,8 +35,7 @@ class DenseLowering:
         depth: int | None = None,
         members: tuple[Members, ...] = (),
     ) -> None:
-        devices = shape.devices if shape.placement.dense == "columns" else 1
-        split = width or evenly(dense.width, devices, LANES)
+        split = width or dense_split(dense.width, shape.devices, shape.placement)
         self.width, self.partial = split.each, split.is_split
         self.split, self.weights, self.depth = split, weights, depth or spec.hidden
         self.dense, self.spec, self.shape, self.place, self.source = dense, spec, shape, place, source

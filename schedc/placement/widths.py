@@ -1,10 +1,15 @@
-"""The vocabulary over devices."""
+"""Columns over devices: of a feed-forward, of the vocabulary."""
 
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, evenly
 
 PANEL = 128
 """Columns of a panel of words, the least that is divided."""
+
+
+def dense_split(width: int, devices: int, rules: PlacementRules) -> Split:
+    """Columns of gate and up, rows of down."""
+    return evenly(width, devices if rules.dense == "columns" else 1, PANEL)
 
 
 def head_split(vocab: int, devices: int, rules: PlacementRules) -> Split:
