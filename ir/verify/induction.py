@@ -90,12 +90,12 @@ def _induct(
     examined = machine.examined
     while high >= 1:
         u = machine.atoms.induction((node.index, k), high)
-        general = [between(a, b, u) for a, b in pairs]
+        general = [between(a, b, u, machine.atoms) for a, b in pairs]
         if any(value is None for value in general):
             return 0
         values = iter(general)
         machine.state = now.map(lambda _, values=values: next(values))  # type: ignore[misc]
-        expected = machine.state.map(lambda value, u=u: at(value, u, 1, keep=True))  # type: ignore[misc]
+        expected = machine.state.map(lambda value, u=u: at(value, u, 1, True, machine.atoms))  # type: ignore[misc]
         machine.inductions += 1
         try:
             for j in range(period):
@@ -115,7 +115,7 @@ def _induct(
         reached = machine.state.copy()
         if not reached.alike(expected) or reached.values() != expected.values():
             return 0
-        machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, keep=False))  # type: ignore[misc]
+        machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, False, machine.atoms))  # type: ignore[misc]
         _drop_impossible(machine)
         for array in reached.versions:
             scalars.renew(machine, array)

@@ -216,6 +216,12 @@ class Atoms:
             self.choices[atom] = (op, ordered)
         return itself
 
+    def element(self, array: str, place: Value, low: int, high: int) -> int:
+        """The atom of an element of a distinct array, whose range is low..high."""
+        atom = self.atom(("distinct", array, place), low, high, f"{array}[{self.text(place)}]")
+        self.elements[atom] = (array, place)
+        return atom
+
     def lookup(self, name: str, values: tuple[int, ...], index: Lin, low: int, high: int) -> Value:
         """`values[index]` of a table of constants, with `index` in low..high."""
         part = values[low : high + 1]

@@ -20,6 +20,8 @@ def read(machine: Machine, array: str, index: Value) -> Value:
         return declared.low
     if declared.role == "table":
         return _constant(machine, declared, index)
+    if declared.distinct and declared.low < declared.high:
+        return Lin(0, ((machine.atoms.element(array, index, declared.low, declared.high), 1),))
     if type(index) is int:
         return _element(machine, declared, index)
     elements = range(declared.length)
@@ -28,8 +30,7 @@ def read(machine: Machine, array: str, index: Value) -> Value:
         for i in range(max(low, 0), min(high + 1, declared.length)):
             _element(machine, declared, i)
     version = machine.state.versions.get(array, 0)
-    value = _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
-    return _remembered(machine, declared, index, value)
+    return _atom(machine, declared, ("at", array, index, version), f"{array}[{machine.atoms.text(index)}]")
 
 
 def _constant(machine: Machine, declared: Scalars, index: Value) -> Value:
@@ -67,16 +68,8 @@ def _element(machine: Machine, declared: Scalars, index: int) -> Value:
             )
             return _atom(machine, declared, ("unset", array, index), f"{array}[{index}]")
         if not possible:
-            value = _atom(machine, declared, ("input", array, index), f"{array}[{index}]")
-            return _remembered(machine, declared, index, value)
+            return _atom(machine, declared, ("input", array, index), f"{array}[{index}]")
     return _atom(machine, declared, ("one of", array, index, tuple(possible)), f"{array}[{index}]")
-
-
-def _remembered(machine: Machine, declared: Scalars, index: Value, value: Value) -> Value:
-    if declared.distinct and isinstance(value, Lin):
-        ((atom, _),) = value.terms
-        machine.atoms.elements[atom] = (declared.name, index)
-    return value
 
 
 def _atom(machine: Machine, declared: Scalars, key: tuple, label: str) -> Value:

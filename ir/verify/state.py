@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from schedc.ir.verify.contents import Contents, Layer, Layers
-from schedc.ir.verify.linear import Lin, Value
+from schedc.ir.verify.linear import Atoms, Lin, Value
 from schedc.ir.verify.logic import Condition, Facts
 
 Counters = tuple[tuple[str, Value], ...]
@@ -218,28 +218,54 @@ def _kinds(guard: Facts) -> tuple[str, ...]:
     return tuple([kind for kind, _ in guard])
 
 
-def between(before: Value, after: Value, atom: int) -> Value | None:
-    """The value that is `before` at atom = -1 and `after` at atom = 0, or None if it is not linear in it."""
+def between(before: Value, after: Value, atom: int, atoms: Atoms) -> Value | None:
+    """The value that is `before` at atom = -1 and `after` at atom = 0, or None if it is not linear in it.
+
+    Elements of a distinct array are followed from place to place, where those are linear in the atom.
+    """
     if before == after:
         return after
     if isinstance(before, Lin) and isinstance(after, Lin):
-        if before.terms != after.terms:
+        terms = after.terms if before.terms == after.terms else _followed(before, after, atom, atoms)
+        if terms is None:
             return None
-        return Lin(after.const, tuple(sorted((*after.terms, (atom, after.const - before.const)))))
+        slope = after.const - before.const
+        return Lin(after.const, tuple(sorted((*terms, (atom, slope))))) if slope else Lin(after.const, terms)
     if type(before) is int and type(after) is int:
         return Lin(after, ((atom, after - before),))
     return None
 
 
-def at(value: Value, atom: int, shift: int, keep: bool) -> Value:
-    """`value` with the atom replaced by `shift`, plus the atom itself if `keep`."""
+def _followed(before: Lin, after: Lin, atom: int, atoms: Atoms) -> tuple[tuple[int, int], ...] | None:
+    kept = set(before.terms) & set(after.terms)
+    old, new = ([term for term in terms if term not in kept] for terms in (before.terms, after.terms))
+    if len(old) != len(new):
+        return None
+    found = list(kept)
+    for (was, c), (now, d) in zip(old, new, strict=True):
+        if c != d or was not in atoms.elements or now not in atoms.elements:
+            return None
+        (array, i), (other, j) = atoms.elements[was], atoms.elements[now]
+        place = between(i, j, atom, atoms) if array == other else None
+        if place is None:
+            return None
+        found.append((atoms.element(array, place, atoms.low[now], atoms.high[now]), c))
+    return tuple(sorted(found))
+
+
+def at(value: Value, atom: int, shift: int, keep: bool, atoms: Atoms) -> Value:
+    """`value` with the atom replaced by `shift`, plus the atom itself if `keep`, also in the places of elements."""
     if type(value) is int:
         return value
     assert isinstance(value, Lin)
     c = next((c for other, c in value.terms if other == atom), 0)
-    if not c:
+    moved = {
+        other: atoms.element(array, at(place, atom, shift, keep, atoms), atoms.low[other], atoms.high[other])
+        for other, _ in value.terms
+        if other in atoms.elements
+        for array, place in (atoms.elements[other],)
+    }
+    if not c and all(before == after for before, after in moved.items()):
         return value
-    if keep:
-        return Lin(value.const + c * shift, value.terms)
-    terms = tuple(term for term in value.terms if term[0] != atom)
+    terms = tuple(sorted((moved.get(other, other), d) for other, d in value.terms if keep or other != atom))
     return Lin(value.const + c * shift, terms) if terms else value.const + c * shift

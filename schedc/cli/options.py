@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from schedc.spec.model import ModelSpec
 
 Format = Literal["bf16", "f32"]
+CacheFormat = Literal["bf16", "f32", "fp8"]
 DEFAULT_CONTEXT = 4096
 _PANEL = "Schedule"
 
@@ -63,9 +64,9 @@ class ScheduleOptions:
     weights: Annotated[
         Format | None, _option("--weights", help="Format of the weights.", show_default="as the spec says")
     ] = None
-    kv: Annotated[Format | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")] = (
-        None
-    )
+    kv: Annotated[
+        CacheFormat | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")
+    ] = None
 
     collective: Annotated[
         str | None,

@@ -15,8 +15,9 @@ from typing import Any
 from schedc.compiler.pipeline import Request
 from schedc.compiler.skeleton import differences
 from schedc.ir.program import Attribute, Program
+from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
-from schedc.lower.graph import LANES, PER_WORD, Grain, StepShape, Stream
+from schedc.lower.graph import LANES, Grain, StepShape, Stream
 from schedc.lower.step import StepLowering
 from schedc.placement.heads import split_of
 from schedc.placement.split import Split
@@ -255,7 +256,7 @@ def _width(full: int, cuts: list[Cut], matrices: int = 1) -> int:
 
 def _kv_tokens(full: int, full_dtype: str, dtype: str) -> int:
     """A tile of two chunks if there were more, of one if there was one."""
-    chunk, full_chunk = 8 * PER_WORD[dtype], 8 * PER_WORD[full_dtype]
+    chunk, full_chunk = chunk_tokens(dtype), chunk_tokens(full_dtype)
     wanted = min(full // full_chunk, 2) * chunk
     return min(tokens for tokens in KV_TOKENS if tokens >= wanted)
 

@@ -28,7 +28,7 @@ from schedc.weights.source import WeightSource
 EXACT = 2e-3
 """Largest difference that f32 sums in another order may make to a logit, key or value of order one."""
 
-DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
+DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
 
 State = list[Kept]
 """Of every layer what is kept, such as k and v: f32[rows, capacity, heads, width] a side."""
@@ -148,6 +148,8 @@ class Trial:
     def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State]:
         """The reference's logits and the caches it leaves."""
         dtype = DTYPES["bf16" if reference is not self._exact else "f32"]
+        if self.spec.kv.dtype == "fp8":
+            dtype = DTYPES["fp8"]
         runs = []
         for run_index, run in enumerate(self.spec.layers):
             places = []

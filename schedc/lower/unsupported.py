@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedc.lower.graph import PER_WORD
+from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
@@ -20,12 +20,10 @@ def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
     if spec.embedding.tied and spec.quantization.format("head") != spec.quantization.embedding_dtype:
         head, table = spec.quantization.format("head"), spec.quantization.embedding_dtype
         yield f"quantization.head: {head}, but the head is the embedding (tied), which is {table}"
-    if spec.kv.page_tokens is not None and spec.kv.dtype in PER_WORD:
-        chunk = 8 * PER_WORD[spec.kv.dtype]
+    if spec.kv.page_tokens is not None:
+        chunk = chunk_tokens(spec.kv.dtype)
         if spec.kv.page_tokens % chunk:
             yield f"kv.page_tokens: {spec.kv.page_tokens} is not a multiple of {chunk}, 8 word rows of {spec.kv.dtype}"
-    if spec.kv.dtype == "fp8":
-        yield "kv.dtype: an fp8 cache is not supported by the kernel yet"
     for run, pattern in enumerate(spec.layers):
         for place, block in enumerate(pattern.pattern):
             for problem in _of_block(block, devices):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from schedc.ir.program import ROW_BYTES, Attribute, Program
-from schedc.lower.graph import PER_WORD, Each, Grain, Phase, StepGraph, StepShape, round_up
+from schedc.lower.caches.shape import chunk_tokens
+from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, SelectionInfo, StreamInfo
@@ -86,7 +87,7 @@ def kv_tokens(lowering: StepLowering) -> tuple[int, ...]:
     kv = lowering.spec.kv
     if kv.page_tokens is not None:
         return (kv.page_tokens,)
-    chunk = 8 * PER_WORD[kv.dtype]
+    chunk = chunk_tokens(kv.dtype)
     whole = [tokens for tokens in KV_TOKENS if tokens % chunk == 0]
     longest = round_up(lowering.shape.context, chunk)
     return tuple(tokens for tokens in whole if tokens <= max(longest, whole[-1]))

@@ -2,8 +2,9 @@
 
 Order of the words: [layer][row][chunk][panel][8 word rows][128 lanes]; of a paged cache [layer][page][chunk]…, where
 a page has some chunks of a sequence, and a table int[rows, pages of a sequence] says which. A chunk is 8 word rows of
-tokens (16 in bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels go by head,
-and a head's lanes side by side: those of its keys and then those of its values, or of whatever its attention keeps.
+tokens (32 in fp8, 16 in bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels
+go by head, and a head's lanes side by side: those of its keys and then those of its values, or of whatever its
+attention keeps.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from schedc.spec.mixers import Mixer
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
-from schedc.weights.words import LANES, WORD_ROWS, WordDtype, join_rows, lanes_up, per_word, split_rows
+from schedc.weights.words import LANES, WORD_ROWS, CacheDtype, join_rows, lanes_up, per_word, split_rows
 
 Kept = tuple[np.ndarray, ...]
 """What is kept of some tokens: one f32[tokens, heads, width] a side."""
@@ -39,7 +40,7 @@ class CacheLayout:
     capacity: int
     heads: int
     sides: tuple[Side, ...]
-    dtype: WordDtype
+    dtype: CacheDtype
     page_tokens: int = 0
     """Tokens of a page; 0: not paged."""
     pages: int = 0
@@ -109,7 +110,7 @@ def _of_mla(mixer: Mla) -> tuple[int, tuple[Side, ...]]:
 HEADS_AND_SIDES: dict[str, Callable[..., tuple[int, tuple[Side, ...]]]] = {"gqa": _of_gqa, "mla": _of_mla}
 
 
-def cache_layout(mixer: Mixer, layers: int, rows: int, capacity: int, dtype: WordDtype) -> CacheLayout:
+def cache_layout(mixer: Mixer, layers: int, rows: int, capacity: int, dtype: CacheDtype) -> CacheLayout:
     """The cache of `mixer` in the `layers` layers that it has in a run."""
     heads, sides = HEADS_AND_SIDES[mixer.kind](mixer)
     return CacheLayout(layers, rows, capacity, heads, sides, dtype)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ml_dtypes import bfloat16
+from ml_dtypes import bfloat16, float8_e4m3fn
 
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
@@ -27,7 +27,8 @@ def bf16_halves(word: int) -> list[float]:
 
 
 def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
-    return values.astype(bfloat16).astype(np.float32) if dtype == "bf16" else values
+    kinds = {"f32": np.float32, "bf16": bfloat16, "fp8": float8_e4m3fn}
+    return values.astype(kinds[dtype]).astype(np.float32)
 
 
 def test_a_small_head_is_one_panel_of_k_and_v() -> None:
@@ -49,7 +50,7 @@ def test_a_large_head_is_its_panels_of_k_then_of_v() -> None:
     assert not words[0, 1, :, 64:].any()
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("dtype", ["bf16", "f32", "fp8"])
 @pytest.mark.parametrize("head_dim", [8, 64, 80, 128, 256])
 @pytest.mark.parametrize("tokens", [1, 16, 23])
 def test_a_sequence_is_read_back_as_rounded_and_touches_no_other(dtype: str, head_dim: int, tokens: int) -> None:
@@ -89,6 +90,16 @@ def test_a_page_holds_some_tokens_of_a_sequence_in_every_layer() -> None:
     assert not pages[0].any()
     assert not pages[1, [0, 1, 2, 4]].any()
     np.testing.assert_array_equal(read_sequence(cache, layout, 1, 1, 20, table), (k, v))
+
+
+def test_what_fp8_cannot_hold_becomes_its_largest_number() -> None:
+    layout = layout_of(layers=1, rows=1, capacity=32, kv_heads=1, head_dim=64, dtype="fp8")
+    k, v = np.full((2, 1, 1, 64), 1e6, np.float32)
+    words = cache_words(layout, (k, -v))
+    cache = empty_cache(layout)
+    cache[: len(words)] = words
+    read = read_sequence(cache, layout, 0, 0, 1)
+    assert [set(side.reshape(-1)) for side in read] == [{448.0}, {-448.0}]
 
 
 def test_keys_of_another_shape_are_refused() -> None:

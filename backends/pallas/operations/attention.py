@@ -15,6 +15,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from schedc.backends.pallas.operations.norm import norm_vectors, normalised
 from schedc.backends.pallas.operations.words import (
+    CACHED,
     DTYPES,
     LANES,
     dot,
@@ -128,6 +129,9 @@ def split_heads(
 def merge_newest(new, chunk, *, position, panels, dtype):
     """Put the newest token's `panels` rows into its place `position` of a chunk of the cache, rounded to the cache."""
     row = lax.broadcasted_iota(jnp.int32, (8, LANES), 0)
+    if dtype == "fp8":
+        merge_fp8(new, chunk, position, panels)
+        return
     if dtype == "f32":
         here, keep, shift = row == position, jnp.int32(0), jnp.int32(0)
     else:
@@ -144,6 +148,18 @@ def merge_newest(new, chunk, *, position, panels, dtype):
     chunk[...] = jnp.concatenate(merged, axis=0)
 
 
+def merge_fp8(new, chunk, position, panels):
+    """The same where four tokens share a word, in bytes: what e4m3 cannot hold becomes its largest number."""
+    here = lax.broadcasted_iota(jnp.int32, (8, LANES), 0) == lax.shift_right_logical(position, 2)
+    byte = lax.shift_left(jnp.int32(255), (position & 3) * 8)
+    old, merged = chunk[...], []
+    for panel, value in enumerate(load_vector(new, panels)):
+        rounded = jnp.broadcast_to(jnp.clip(value, -448.0, 448.0), (32, LANES)).astype(jnp.float8_e4m3fn)
+        before = old[panel * 8 : (panel + 1) * 8]
+        merged.append(jnp.where(here, (before & ~byte) | (pltpu.bitcast(rounded, jnp.int32) & byte), before))
+    chunk[...] = jnp.concatenate(merged, axis=0)
+
+
 def attend(
     q, kv, state, *, low, high, first, sequences, kv_heads, group, head_dim, tokens, soft_cap, dtype
 ):  # fmt: skip
@@ -155,7 +171,7 @@ def attend(
     """
     panels = -(-head_dim // LANES)
     cache_panels = kv_heads if head_dim <= 64 else 2 * panels * kv_heads
-    chunk_tokens = 16 if dtype == "bf16" else 8
+    stored, chunk_tokens, dtype = CACHED[dtype]
     tile_rows = tokens // chunk_tokens * cache_panels * 8
     padded_group = -(-group // 8) * 8
     block = kv_heads * padded_group
@@ -166,7 +182,7 @@ def attend(
             tile[(chunk * cache_panels + index) * 8 : (chunk * cache_panels + index + 1) * 8]
             for chunk in range(tokens // chunk_tokens)
         ]
-        return pltpu.bitcast(rows[0] if len(rows) == 1 else jnp.concatenate(rows, axis=0), DTYPES[dtype])
+        return pltpu.bitcast(stack(rows), stored).astype(DTYPES[dtype])
 
     def key_panel(h, p):
         return h if head_dim <= 64 else h * 2 * panels + p

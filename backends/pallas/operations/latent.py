@@ -13,6 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 from schedc.backends.pallas.operations.attention import MASKED, load_rows, rotate, store_rows
 from schedc.backends.pallas.operations.norm import norm_vectors, normalised
 from schedc.backends.pallas.operations.words import (
+    CACHED,
     DTYPES,
     LANES,
     dot,
@@ -104,7 +105,7 @@ def attend_latent(q, kv, state, *, low, high, first, sequences, heads, rank, pan
     the softmax.
     """
     latent_panels, padded = -(-rank // LANES), -(-heads // 8) * 8
-    chunk_tokens = 16 if dtype == "bf16" else 8
+    stored, chunk_tokens, dtype = CACHED[dtype]
     chunks = tokens // chunk_tokens
     tile_rows = chunks * panels * 8
     state_rows = (latent_panels + 2) * padded
@@ -115,7 +116,7 @@ def attend_latent(q, kv, state, *, low, high, first, sequences, heads, rank, pan
 
         def panel(index):
             rows = [tile[(chunk * panels + index) * 8 : (chunk * panels + index + 1) * 8] for chunk in range(chunks)]
-            return pltpu.bitcast(stack(rows), DTYPES[dtype])
+            return pltpu.bitcast(stack(rows), stored).astype(DTYPES[dtype])
 
         return join([panel(index) for index in range(count)])
 

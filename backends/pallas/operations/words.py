@@ -12,6 +12,8 @@ from jax.experimental.pallas import tpu as pltpu
 
 LANES = 128
 DTYPES = {"bf16": jnp.bfloat16, "f32": jnp.float32}
+CACHED = {"bf16": (jnp.bfloat16, 16, "bf16"), "f32": (jnp.float32, 8, "f32"), "fp8": (jnp.float8_e4m3fn, 32, "bf16")}
+"""Format of a cache → its dtype, tokens of 8 word rows, and the dtype of dots with them."""
 
 
 def load_panels(ref, rows, panels):

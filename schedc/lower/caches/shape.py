@@ -6,6 +6,14 @@ from dataclasses import dataclass
 
 from schedc.lower.graph import PER_WORD, ceil_div
 
+CACHED_PER_WORD = PER_WORD | {"fp8": 4}
+"""Elements of a 32-bit word of a cache."""
+
+
+def chunk_tokens(dtype: str) -> int:
+    """Tokens of 8 word rows."""
+    return 8 * CACHED_PER_WORD[dtype]
+
 
 @dataclass(frozen=True)
 class CacheShape:
@@ -22,7 +30,7 @@ class CacheShape:
 
     @property
     def chunk_tokens(self) -> int:
-        return 8 * PER_WORD[self.dtype]
+        return chunk_tokens(self.dtype)
 
     @property
     def chunk(self) -> int:

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from schedc.reference.kept import kept_as
 from schedc.reference.norm import apply_norm
 from schedc.reference.rope import rotate
 from schedc.reference.weights import Dot, Weights
@@ -50,7 +51,7 @@ def apply(
 
     q, k, v = project("q", mixer.heads), project("k", mixer.kv_heads), project("v", mixer.kv_heads)
     at = jnp.arange(rows)[:, None], positions
-    keys, values = state[0].at[at].set(k.astype(state[0].dtype)), state[1].at[at].set(v.astype(state[1].dtype))
+    keys, values = (old.at[at].set(kept_as(new, old.dtype)) for old, new in zip(state, (k, v), strict=True))
 
     q = q.reshape(rows, tokens, mixer.kv_heads, mixer.heads // mixer.kv_heads, mixer.head_dim)
     if mixer.temperature is not None:

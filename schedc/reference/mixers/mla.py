@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from schedc.reference.kept import kept_as
 from schedc.reference.norm import apply_norm
 from schedc.reference.rope import rotate
 from schedc.reference.weights import Dot, Weights
@@ -48,7 +49,7 @@ def apply(
     latent = normed("kv_a_norm", mixer.kv_norm, compressed[..., : mixer.kv_rank])[:, :, None]
     shared = turned(compressed[:, :, None, mixer.kv_rank :])
     at = jnp.arange(rows)[:, None], positions
-    new = [old.at[at].set(part.astype(old.dtype)) for old, part in zip(state, (latent, shared), strict=True)]
+    new = [old.at[at].set(kept_as(part, old.dtype)) for old, part in zip(state, (latent, shared), strict=True)]
     latents, keys = (part[:, :, 0].astype(jnp.float32) for part in new)
 
     expanded = dot(latents, weights["attn.kv_b"]).reshape(rows, capacity, mixer.heads, -1)
