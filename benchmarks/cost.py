@@ -135,7 +135,7 @@ Found = dict[tuple[str, tuple[str, ...], tuple[tuple[str, Any], ...]], list[floa
 
 
 def add_found(found: Found, op: Compute, cycles: float) -> None:
-    work = Work.of(op, parse_target(TARGET).cost)
+    work = Work.of(op, parse_target(TARGET))
     found[op.kind, tuple(sorted(work.operands)), tuple(work.attributes.items())].append(round(cycles, 1))
 
 
@@ -273,7 +273,7 @@ def compare() -> None:
         spec = with_dtype(load_spec(kernel["model"]), kernel["dtype"])
         shape, target = StepShape(kernel["rows"], 4096), parse_target(TARGET)
         program = schedule(spec, shape, target, "ring", {"slot_mib": kernel["slot_mib"]}).program
-        total = cycles_once(program.body, CycleTable.on(target.cost))
+        total = cycles_once(program.body, CycleTable.on(target))
         print(
             f"{kernel['model']:16} rows {kernel['rows']:2} {kernel['dtype']}: "
             f"{kernel['cycles']} measured, {total:.0f} predicted ({total / kernel['cycles'] - 1:+.1%})"

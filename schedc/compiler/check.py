@@ -119,7 +119,7 @@ def check_kernel(
         program_vmem_bytes=ours,
         vmem_limit_bytes=limit,
         issue_cycles=made.cycles.total if made.cycles else 0,
-        predicted_cycles=round(predicted_cycles(program, CycleTable.on(target.cost))),
+        predicted_cycles=round(predicted_cycles(program, CycleTable.on(target))),
         phase_cycles=phase_cycles(program, kernel, made),
         transfers=len(wanted),
         problems=(*_memory_problems(vmem, ours, limit, made), *check_order(made, wanted)),

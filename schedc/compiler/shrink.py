@@ -121,7 +121,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
         "context": shape.context,
     }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    made = Schedule(graph, plan, with_products(assembly.program()), assembly.layouts())
+    made = Schedule(graph, plan, with_products(assembly.program(), shape, request.target), assembly.layouts())
     return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))
 
 
@@ -131,7 +131,8 @@ def _with_logits(request: Request, full: Schedule) -> Program:
         return full.program
     lowering = StepLowering(request.spec, replace(request.shape, logits=True))
     graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens, full.plan.orders, full.plan.sums))
-    return with_products(Assembly(graph, full.plan, full.program.name, full.program.attributes).program())
+    made = Assembly(graph, full.plan, full.program.name, full.program.attributes).program()
+    return with_products(made, request.shape, request.target)
 
 
 def _capped(cut: Cut, most: int) -> Cut:

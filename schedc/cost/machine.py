@@ -28,7 +28,7 @@ class Machine:
 
     @classmethod
     def of(cls, target: Target) -> Machine:
-        cost, table = target.cost, CycleTable.on(target.cost)
+        cost, table = target.cost, CycleTable.on(target)
         return cls(
             clock_ghz=cost.clock_mhz / 1000.0,
             bytes_per_ns=cost.hbm_stream_gb_s,

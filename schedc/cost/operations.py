@@ -17,7 +17,8 @@ from pathlib import Path
 from schedc.cost.figures import OperationsFile
 from schedc.errors import SchedcError
 from schedc.ir.program import Attribute, Compute
-from schedc.target.chip import Cost
+from schedc.target.products import ProductTable
+from schedc.target.target import Target
 from schedc.validation import validate
 from schedc.yaml_text import parse_yaml
 
@@ -46,17 +47,25 @@ class Work:
     """Weight bytes a cycle, by dtype of the weights."""
     drain: float
     """Cycles until the MXU has given its last result."""
+    products: ProductTable | None = None
 
     @classmethod
-    def of(cls, op: Compute, cost: Cost) -> Work:
+    def of(cls, op: Compute, target: Target) -> Work:
         attributes = dict(op.attributes)
         attributes |= {f"{o.name}_rows": o.region.rows for o in op.operands if o.name in ROWS_OF.get(op.kind, ())}
         operands = frozenset(operand.name for operand in op.operands)
-        rates = {str(dtype): rate for dtype, rate in cost.dot_bytes_per_cycle.items()}
-        return cls(attributes, operands, rates, cost.dot_drain_cycles)
+        rates = {str(dtype): rate for dtype, rate in target.cost.dot_bytes_per_cycle.items()}
+        return cls(attributes, operands, rates, target.cost.dot_drain_cycles, ProductTable.of(target))
 
     def __getitem__(self, name: str) -> int:
         return int(self.attributes[name])
+
+    def product_slope(self) -> float | None:
+        """Cycles a weight of the product that the computation names, for bf16 rows; None if it is not in the table."""
+        product = str(self.attributes.get("product", ""))
+        if self.products is None or product.endswith("_direct"):
+            return None
+        return self.products.cycles_per_weight(product, int(self.attributes.get("sequences", 1)))
 
     def panels(self, columns: str) -> int:
         return -(-self[columns] // LANES)
@@ -76,8 +85,14 @@ def of_norm(work: Work) -> Features:
 
 
 def of_dot(work: Work) -> Features:
-    """A dtype without a rate is counted by its ratio to bf16, which is then the coefficient of `dot_<dtype>`."""
+    """A dtype without a rate is counted by its ratio to bf16, which is then the coefficient of `dot_<dtype>`.
+
+    bf16 rows and weights in a quantised format take what the table of products says.
+    """
     dtype, weights = str(work.attributes["dtype"]), work["depth"] * work["panels"] * LANES
+    slope = work.product_slope() if dtype == "bf16" else None
+    if slope is not None:
+        return {"dot": weights * slope, "drain": work.drain}
     name, rated = ("dot", dtype) if dtype in work.dot_rates else (f"dot_{dtype}", "bf16")
     cycles = weights * WEIGHT_BYTES[rated] / work.dot_rates[rated]
     return {name: cycles, "drain": work.drain}
@@ -157,11 +172,11 @@ class CycleTable:
     """The fitted formulas, for the dots of one chip."""
 
     file: OperationsFile
-    cost: Cost
+    target: Target
 
     @classmethod
-    def on(cls, cost: Cost) -> CycleTable:
-        return cls(operations_file(), cost)
+    def on(cls, target: Target) -> CycleTable:
+        return cls(operations_file(), target)
 
     def issue(self, kind: str) -> float:
         """Cycles of `start`, `wait`, `signal`, `scalar`, `when`, and of one trip of a `loop`."""
@@ -173,7 +188,7 @@ class CycleTable:
         formula, features = self.file.kinds.get(stand_in or op.kind), FEATURES.get(op.kind)
         if formula is None or features is None:
             return 0.0, f"{op.kind}: no cycles are known, counted as 0"
-        found = features(Work.of(op, self.cost))
+        found = features(Work.of(op, self.target))
         unknown = sorted(name for name, amount in found.items() if amount and name not in formula.per)
         note = f"{op.kind}: not measured, counted as {stand_in}" if stand_in else None
         note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else note

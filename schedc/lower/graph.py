@@ -38,7 +38,8 @@ def round_up(a: int, multiple: int) -> int:
 class StepShape:
     """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids.
 
-    It runs on `devices` devices, which hold what `placement` says and talk as `communication` says.
+    It runs on `devices` devices, which hold what `placement` says and talk as `communication` says. `forms` are
+    (format, form of its products) that are asked for instead of the fastest.
     """
 
     rows: int
@@ -49,6 +50,7 @@ class StepShape:
     communication: Communication = field(default_factory=Communication)
     pages: int = 0
     """Of a paged cache; 0: as many as all sequences need together when they are full."""
+    forms: tuple[tuple[str, str], ...] = ()
 
     def page_count(self, page_tokens: int) -> int:
         return self.pages or self.rows * ceil_div(self.context, page_tokens)
@@ -67,7 +69,9 @@ def shape_to_dict(shape: StepShape) -> dict[str, Any]:
 def shape_from_dict(data: Mapping[str, Any]) -> StepShape:
     communication = {**data["communication"], "topology": Topology(**data["communication"]["topology"])}
     placement = PlacementRules.model_validate(data["placement"])
-    return StepShape(**{**data, "placement": placement, "communication": Communication(**communication)})
+    forms = tuple((stored, form) for stored, form in data["forms"])
+    parts = {"placement": placement, "communication": Communication(**communication), "forms": forms}
+    return StepShape(**{**data, **parts})
 
 
 class Stream(Protocol):

@@ -124,7 +124,7 @@ def schedule(
         "kv": spec.kv.dtype,
     }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    return Schedule(graph, plan, with_products(assembly.program()), assembly.layouts())
+    return Schedule(graph, plan, with_products(assembly.program(), shape, target), assembly.layouts())
 
 
 def kernel_name(model: str) -> str:

@@ -5,21 +5,32 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from ml_dtypes import bfloat16
+from ml_dtypes import bfloat16, float8_e4m3fn, float8_e8m0fnu
 
 from schedc.errors import UserError
 
 _DTYPES: dict[str, np.dtype] = {
     name: np.dtype(kind)
-    for name, kind in {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": bfloat16}.items()
+    for name, kind in {
+        "F64": np.float64,
+        "F32": np.float32,
+        "F16": np.float16,
+        "BF16": bfloat16,
+        "F8_E4M3": float8_e4m3fn,
+        "F8_E8M0": float8_e8m0fnu,
+        "I64": np.int64,
+        "I32": np.int32,
+        "I8": np.int8,
+        "U8": np.uint8,
+    }.items()
 }
 
 
 def map_tensors(path: Path) -> dict[str, np.ndarray]:
     """Every tensor by its name, in its own dtype, read-only.
 
-    Raises UserError for a file that cannot be read, is no safetensors file, is truncated, or holds other
-    numbers than F64, F32, F16 and BF16.
+    Raises UserError for a file that cannot be read, is no safetensors file, is truncated, or holds numbers of a type
+    that no weights are stored in.
     """
     try:
         size = path.stat().st_size

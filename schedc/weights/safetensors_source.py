@@ -7,6 +7,8 @@ import numpy as np
 
 from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
+from schedc.weights.checkpoints import with_quantised
+from schedc.weights.checkpoints.quantised import QuantisedTensor
 from schedc.weights.safetensors_file import map_tensors
 from schedc.weights.source import Rows, expected_shapes
 from schedc.weights.tensor_names import best_table
@@ -25,9 +27,10 @@ class SafetensorsWeights:
         placements = {at.layer: at.block.placement for at in spec.iter_layers()}
         shapes = expected_shapes(spec)
         self._files = _files(path)
-        tensors = {name: values for file in self._files for name, values in map_tensors(file).items()}
+        mapped = {name: values for file in self._files for name, values in map_tensors(file).items()}
+        tensors = with_quantised(mapped, str(path))
         table = best_table(list(tensors), placements)
-        self._tensors: dict[str, np.ndarray] = {}
+        self._tensors: dict[str, np.ndarray | QuantisedTensor] = {}
         unknown = []
         for name, values in tensors.items():
             if table.ignores(name, spec.num_layers):
@@ -55,13 +58,18 @@ class SafetensorsWeights:
 
     def load(self, name: str, rows: Rows | None = None) -> np.ndarray:
         tensor = self._tensors[name]
-        return np.array(tensor if rows is None else tensor[rows[0] : rows[1]], np.float32)
+        held = tensor if rows is None else tensor[rows[0] : rows[1]]
+        return held.values() if isinstance(held, QuantisedTensor) else np.array(held, np.float32)
 
     def format(self, name: str) -> str | None:
-        return None
+        tensor = self._tensors[name]
+        return tensor.format if isinstance(tensor, QuantisedTensor) else None
 
     def numbers(self, name: str, rows: Rows) -> dict[str, np.ndarray]:
-        raise KeyError(f"{name}: not quantised")
+        tensor = self._tensors[name]
+        if not isinstance(tensor, QuantisedTensor):
+            raise KeyError(f"{name}: not quantised")
+        return tensor[rows[0] : rows[1]].numbers()
 
 
 def _files(path: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program
 from schedc.target.target import parse_target
 
-TABLE = CycleTable.on(parse_target("tpu7x").cost)
+TABLE = CycleTable.on(parse_target("tpu7x"))
 DECLARED = """
 program p {
   devices 4

@@ -30,6 +30,6 @@ def round_machine(in_flight: int = 16) -> Machine:
         read_latency_ns=100.0,
         write_latency_ns=80.0,
         in_flight=in_flight,
-        table=CycleTable(file, parse_target("tpu7x").cost),
+        table=CycleTable(file, parse_target("tpu7x")),
         network=Network(2, 1, 200.0, 51.2, 400.0, 25.6),
     )

@@ -13,12 +13,12 @@ from schedc.backends.pallas.operations.words import (
 )
 
 
-def matmul(x, w, out, *, rows, depth, panels, dtype, product):
+def matmul(x, w, out, *, rows, depth, panels, dtype, product, sequences):
     """out f32[rows, panels * 128] = x[rows, depth] · w[depth, panels * 128], one tile of columns.
 
-    `product` multiplies by the words of the format that w is stored in.
+    `product` multiplies by the words of the format that w is stored in; the first `sequences` rows count.
     """
-    result = product(load_operand(x, rows, depth, dtype), w, rows, depth, panels, dtype)
+    result = product(load_operand(x, rows, depth, dtype), w, sequences, depth, panels, dtype)
     store_panels(out, rows, split(result, rows, panels))
 
 

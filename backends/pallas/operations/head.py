@@ -19,12 +19,14 @@ def head_start(best, *, rows):
     store_panels(best, rows, [smallest, jnp.zeros((rows, LANES), jnp.float32)])
 
 
-def head(x, w, best, logits=None, *, tile, first, count, rows, depth, panels, dtype, multiplier, soft_cap, product):
+def head(
+    x, w, best, logits=None, *, tile, first, count, rows, depth, panels, dtype, multiplier, soft_cap, product, sequences
+):
     """Fold tile number `tile` into the running maximum. Ids are exact in f32.
 
     Column i of all tiles is the id `first` + i, and those from `count` on are none.
     """
-    result = product(load_operand(x, rows, depth, dtype), w, rows, depth, panels, dtype)
+    result = product(load_operand(x, rows, depth, dtype), w, sequences, depth, panels, dtype)
     value, index = load_panels(best, rows, 2)
     scores = [panel * multiplier for panel in split(result, rows, panels)]
     if soft_cap > 0.0:

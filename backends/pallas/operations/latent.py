@@ -75,12 +75,12 @@ def latent_queries(y, nope, turned, rope=None, *, rows, heads, slots, nope_dim, 
     store_panels(turned, rows, [panel for part in parts for panel in split(part, rows, key_panels)])
 
 
-def each_head(x, w, out, *, rows, heads, depth, panels, dtype, product):
+def each_head(x, w, out, *, rows, heads, depth, panels, dtype, product, sequences):
     """out f32[head][rows, panels * 128] = x[head][rows, depth] · w[head][depth, panels * 128]: one tile of heads."""
     size, words = -(-depth // LANES) * operand_words(rows, dtype), w.shape[0] // heads
     for head in range(heads):
         left = load_operand(x.at[pl.ds(head * size, size), :], rows, depth, dtype)
-        result = product(left, w.at[pl.ds(head * words, words), :], rows, depth, panels, dtype)
+        result = product(left, w.at[pl.ds(head * words, words), :], sequences, depth, panels, dtype)
         store_panels(out.at[pl.ds(head * panels * rows, panels * rows), :], rows, split(result, rows, panels))
 
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jax.experimental.pallas import tpu as pltpu
 
-from schedc.backends.pallas.operations.products.sections import column_scales, section_rows, section_words
+from schedc.backends.pallas.operations.products.sections import column_scales, mixed_dot, section_rows, section_words
 from schedc.backends.pallas.operations.words import DTYPES, dot
 
 
@@ -14,9 +14,9 @@ def fp8_dequantised(left, words, rows, depth, panels, dtype):
 
 
 def fp8_scaled_after(left, words, rows, depth, panels, dtype):
-    """(left · codes) · scale: the codes are exact in bf16."""
+    """(left · codes) · scale, with the codes as they are; left is bf16."""
     codes, scale = fp8_sections(words, depth, panels)
-    return dot(left, codes.astype(DTYPES[dtype]), dtype) * scale
+    return mixed_dot(left, codes) * scale
 
 
 def fp8_sections(words, depth, panels):

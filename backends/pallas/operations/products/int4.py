@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 from jax.experimental.pallas import tpu as pltpu
 
+from schedc.backends.pallas.operations.products.block_diagonal import block_diagonal_dot
 from schedc.backends.pallas.operations.products.sections import section_rows, section_words, spread
 from schedc.backends.pallas.operations.words import DTYPES, dot
 
@@ -27,6 +28,26 @@ def int4_dequantised(left, words, depth, panels, dtype, group):
     codes, scales = int4_sections(words, depth, panels, group)
     kind = DTYPES[dtype]
     return dot(left, codes.astype(kind) * spread(scales.astype(kind), group, depth), dtype)
+
+
+def int4_g32_block_diagonal(left, words, rows, depth, panels, dtype):
+    """Σ over groups of (left · codes) · scale."""
+    return int4_block_diagonal(left, words, rows, depth, panels, dtype, 32)
+
+
+def int4_g64_block_diagonal(left, words, rows, depth, panels, dtype):
+    """Σ over groups of (left · codes) · scale."""
+    return int4_block_diagonal(left, words, rows, depth, panels, dtype, 64)
+
+
+def int4_g128_block_diagonal(left, words, rows, depth, panels, dtype):
+    """Σ over groups of (left · codes) · scale."""
+    return int4_block_diagonal(left, words, rows, depth, panels, dtype, 128)
+
+
+def int4_block_diagonal(left, words, rows, depth, panels, dtype, group):
+    codes, scales = int4_sections(words, depth, panels, group)
+    return block_diagonal_dot(left, codes, scales.astype(jnp.float32), rows, group, dtype)
 
 
 def int4_sections(words, depth, panels, group):

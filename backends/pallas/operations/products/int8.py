@@ -14,7 +14,7 @@ def int8_dequantised(left, words, rows, depth, panels, dtype):
 
 
 def int8_scaled_after(left, words, rows, depth, panels, dtype):
-    """(left · codes) · scale: the codes are exact in bf16."""
+    """(left · codes) · scale; the codes are exact in bf16."""
     codes, scale = int8_sections(words, depth, panels)
     return dot(left, codes.astype(DTYPES[dtype]), dtype) * scale
 

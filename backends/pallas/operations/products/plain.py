@@ -2,7 +2,7 @@
 
 Every product of this folder has the arguments of `bf16_direct`: `left` dtype[m, depth] is the left side, `words` a ref
 to the panels of the weight, int32[panels · panel rows, 128], whose sections are those of its format in
-schedc/weights/formats. The first `rows` rows of the result f32[≥ rows, panels · 128] count.
+schedc/weights/formats. Of `left` the first `rows` rows count, and of the result, which has 8 or more f32 rows.
 """
 
 import jax.numpy as jnp

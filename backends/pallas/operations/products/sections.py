@@ -1,6 +1,7 @@
 """The sections of a quantised weight's panels, side by side: codes, then scales."""
 
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
@@ -28,3 +29,8 @@ def spread(scales, group, depth):
 def column_scales(section):
     """f32[1, n] of a section with one f32 a column."""
     return pltpu.bitcast(section, jnp.float32)[:1]
+
+
+def mixed_dot(left, codes):
+    """f32[m, n] = left bf16[m, k] · codes[k, n] as they are; the MXU takes 4-bit and 8-bit numbers beside bf16."""
+    return lax.dot_general(left, codes, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32)
