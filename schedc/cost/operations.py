@@ -109,6 +109,10 @@ def of_split_heads(work: Work) -> Features:
     return {"registers": registers, "narrow_registers": registers * narrow, "normed_heads": float(normed)}
 
 
+def of_squares(work: Work) -> Features:
+    return {"registers": (work["heads"] + work["kv_heads"]) * work.registers(work.panels("head_dim"))}
+
+
 def of_attend(work: Work) -> Features:
     """A pair is one sequence and kv head: a dot with its keys, a softmax, a dot with its values."""
     pairs = work["sequences"] * work["kv_heads"]
@@ -155,6 +159,7 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "gated": of_columns("width"),
     "plain": of_columns("width"),
     "split_heads": of_split_heads,
+    "sum_squares": of_squares,
     "merge_newest": lambda work: {"panels": float(work["panels"])},
     "attend": of_attend,
     "join_heads": of_join_heads,
@@ -163,7 +168,12 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
 }
 
 
-UNMEASURED: Mapping[str, str] = {"as_operand": "residual_add", "norm_in_place": "norm", "residual_add_norm": "norm"}
+UNMEASURED: Mapping[str, str] = {
+    "as_operand": "residual_add",
+    "norm_in_place": "norm",
+    "residual_add_norm": "norm",
+    "sum_squares": "residual_add",
+}
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 
 

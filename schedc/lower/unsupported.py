@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
+from schedc.placement.heads import split_heads
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
@@ -46,10 +47,13 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
 
 def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
     if gqa.qk_norm is not None and gqa.qk_norm_over == "heads":
-        if devices > 1:
-            yield f"mixer.qk_norm_over: heads on {devices} devices is not supported by the kernel yet; use 1 device"
-        if gqa.qk_norm.kind == "layer":
-            yield "mixer.qk_norm.kind: layer over all heads jointly is not supported by the kernel yet; use rms"
+        if not split_heads(gqa.heads, gqa.kv_heads, devices).kv.copies(devices):
+            yield (
+                f"mixer.qk_norm_over: the {gqa.kv_heads} kv heads are not on equally many of {devices} devices each, "
+                "and a sum over all heads would count some more often than others"
+            )
+        if gqa.qk_norm.kind == "layer" or gqa.qk_norm.scale_first:
+            yield "mixer.qk_norm: over all heads jointly only rms without scale_first is supported by the kernel yet"
 
 
 def _of_moe(moe: Moe) -> Iterator[str]:

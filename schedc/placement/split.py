@@ -20,6 +20,10 @@ class Split:
     def start(self, device: int) -> int:
         return device // self.every % self.ring * self.each
 
+    def copies(self, devices: int) -> int:
+        """How many of `devices` hold an item: the same number for all, 0 where it is not."""
+        return 0 if devices % (self.every * self.ring) else devices // self.ring
+
     def held(self, device: int) -> range:
         """The items of `device`; fewer than `each`, or none, where its place is padding."""
         start = self.start(device)

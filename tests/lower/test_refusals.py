@@ -36,7 +36,11 @@ def test_a_context_in_which_longrope_would_switch_is_refused() -> None:
         StepLowering(longrope("long"), StepShape(1, 16))
 
 
-def test_norms_over_all_heads_are_refused_on_several_devices() -> None:
-    spec = small_spec(mixer={"qk_norm": {"kind": "rms", "eps": 1e-5}, "qk_norm_over": "heads"})
-    with pytest.raises(SpecError, match=r"qk_norm_over: heads on 2 devices is not supported by the kernel yet"):
-        StepLowering(spec, StepShape(1, 16, devices=2))
+def test_norms_over_all_heads_are_refused_where_devices_would_count_some_heads_more_often() -> None:
+    def joint(heads: int, kv_heads: int) -> ModelSpec:
+        norm = {"qk_norm": {"kind": "rms", "eps": 1e-5}, "qk_norm_over": "heads"}
+        return small_spec(mixer={"heads": heads, "kv_heads": kv_heads, **norm})
+
+    StepLowering(joint(8, 2), StepShape(1, 16, devices=4))
+    with pytest.raises(SpecError, match=r"qk_norm_over: the 2 kv heads are not on equally many of 5 devices each"):
+        StepLowering(joint(4, 2), StepShape(1, 16, devices=5))

@@ -13,6 +13,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
+from schedc.backends.pallas.operations.joint_norm import by_head, normed_jointly
 from schedc.backends.pallas.operations.norm import norm_vectors, normalised
 from schedc.backends.pallas.operations.words import (
     CACHED,
@@ -65,10 +66,13 @@ def warmer(position, rows, lanes, temperature, interval):
 
 def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
-    q_norm_bias=None, k_norm_bias=None, position=(), *, rows, heads, kv_heads, head_dim, scale, rotary,
-    norm_kind="none", norm_over="head", norm_eps=0.0, norm_after_rope=False, temperature=0.0, interval=1,
+    q_norm_bias=None, k_norm_bias=None, squares=None, position=(), *, rows, heads, kv_heads, head_dim, scale, rotary,
+    norm_kind="none", norm_eps=0.0, norm_after_rope=False, temperature=0.0, interval=1, all_heads=0, all_kv_heads=0,
 ):  # fmt: skip
-    """From projections to heads: bias, norm, rotation, scale. `norm_over` a head, or all heads of a row jointly.
+    """From projections to heads: bias, norm, rotation, scale.
+
+    The norm is that of each head, or with the `squares` of `sum_squares` that of all heads of a row jointly: of
+    `all_heads` and `all_kv_heads`, which may be on several devices.
 
     y f32[rows, (heads + 2·kv_heads)·head_dim]; q f32[row][panel][kv head][group] rows of 128 lanes;
     kv f32[row][kv head][panel]: one row of the cache a panel, padded to 8 rows. `rope` holds [row][panel][cos, sin].
@@ -85,34 +89,29 @@ def split_heads(
     def heads_of(first, count, bias):
         """f32[count · rows, lanes]: all heads one below the other, so that every step is taken for all at once."""
         columns = [projected[:, (first + i) * head_dim : (first + i + 1) * head_dim] for i in range(count)]
-        shift = [0.0] * count if bias is None else by_head(load_vector(bias, count * panels))
+        shift = [0.0] * count if bias is None else by_head(load_vector(bias, count * panels), panels)
         return stack([widen(x, lanes) + b for x, b in zip(columns, shift, strict=True)])
 
-    def by_head(vector):
-        return [join(vector[first : first + panels]) for first in range(0, len(vector), panels)]
-
-    def normed(x, weight, shift):
-        count = x.shape[0] // rows
-        if norm_over == "heads":
-            values = [x[i * rows : (i + 1) * rows] for i in range(count)]
-            gain = None if weight is None else by_head(load_vector(weight, count * panels))
-            return stack(normalised(values, gain, None, columns=count * head_dim, eps=norm_eps, kind=norm_kind))
-        values, (gain, shift) = split(x, count * rows, panels), norm_vectors(weight, shift, panels)
+    def normed(x, weight, shift, lane, everywhere):
+        if squares is not None:
+            columns = everywhere * head_dim
+            return normed_jointly(x, squares, weight, rows=rows, lane=lane, columns=columns, eps=norm_eps)
+        values, (gain, shift) = split(x, x.shape[0], panels), norm_vectors(weight, shift, panels)
         return join(normalised(values, gain, shift, columns=head_dim, eps=norm_eps, kind=norm_kind))
 
-    def finished(x, weight, shift):
+    def finished(x, *of_norm):
         count = x.shape[0] // rows
         if norm_kind != "none" and not norm_after_rope:
-            x = normed(x, weight, shift)
+            x = normed(x, *of_norm)
         if rotary:
             x = rotate(x, stack([cos] * count), stack([sin] * count), rotary // 2)
-        return normed(x, weight, shift) if norm_kind != "none" and norm_after_rope else x
+        return normed(x, *of_norm) if norm_kind != "none" and norm_after_rope else x
 
     block = kv_heads * padded_group
-    queries = finished(heads_of(0, heads, q_bias), q_norm, q_norm_bias) * scale
+    queries = finished(heads_of(0, heads, q_bias), q_norm, q_norm_bias, 0, all_heads) * scale
     if temperature:
         queries = queries * stack([warmer(position, rows, lanes, temperature, interval)] * heads)
-    keys = finished(heads_of(heads, kv_heads, k_bias), k_norm, k_norm_bias)
+    keys = finished(heads_of(heads, kv_heads, k_bias), k_norm, k_norm_bias, 1, all_kv_heads)
     values = heads_of(heads + kv_heads, kv_heads, v_bias)
     for index in range(heads):
         slot = index // group * padded_group + index % group

@@ -8,6 +8,9 @@ from schedc.ir.expr import Const, Element, Expr
 from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention, CacheStream
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
+from schedc.lower.collectives.registry import make_collective
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import (
     LANES,
@@ -68,6 +71,8 @@ class GqaLowering:
             (Inputs(0, widths["q"], **splits["q"].shard(gqa.head_dim)),) if self.partial else (),
         )
         self.splits = splits
+        self.joint_norm = gqa.qk_norm is not None and gqa.qk_norm_over == "heads"
+        self.norm_sum = norm_sum(shape, place) if self.joint_norm and self.partial else None
 
     def matrices(self) -> tuple[Matrix, ...]:
         return self.qkv, self.o
@@ -96,7 +101,9 @@ class GqaLowering:
         heads = {"q": gqa.heads, "k": gqa.kv_heads}
         for side, count in heads.items():
             if gqa.qk_norm_over == "heads":
-                items += norm_items(gqa.qk_norm, f"attn.{side}_norm", count * gqa.head_dim, gqa.head_dim, lanes)
+                shard = self.splits[side].shard(gqa.head_dim)
+                block = {"block": gqa.head_dim, "block_lanes": lanes, "of": self.splits[side].total * gqa.head_dim}
+                items += norm_items(gqa.qk_norm, f"attn.{side}_norm", count * gqa.head_dim, **block, **shard)
             else:
                 items += norm_items(gqa.qk_norm, f"attn.{side}_norm", gqa.head_dim)
         return tuple(items)
@@ -114,9 +121,41 @@ class GqaLowering:
             Buffer(named("attended"), WORK, attended),
             Buffer(self.output, WORK, output_rows(self.o, grain, rows)),
         )
-        return (
-            Declarations((projected,)) + self.cache.declarations(grain) + Declarations(results) + self.cache.staging()
-        )
+        declared = Declarations((projected,)) + self.cache.declarations(grain)
+        if self.joint_norm:
+            declared += Declarations((Buffer(named("squares"), WORK, rows),))
+        if self.norm_sum is not None:
+            declared += self.norm_sum.declarations()
+        return declared + Declarations(results) + self.cache.staging()
+
+    def _norm_phases(self, whole: dict[str, Region]) -> tuple[Phase, ...]:
+        """Where q and k are normalised over all heads: the sums of their squares, over all devices."""
+        collective, named, gqa = self.norm_sum, self.place.named, self.gqa
+        if not self.joint_norm:
+            return ()
+        squares = whole[named("squares")]
+
+        def parity(site: Site) -> Expr:
+            return occurrence_parity(0, 1, 0, site.trip)
+
+        def send(site: Site) -> tuple[Op, ...]:
+            biases = {f"{side}_bias": site.vector(f"attn.{side}_bias") for side in "qk" if getattr(gqa.bias, side)}
+            made = compute(
+                "sum_squares",
+                {"y": whole[named("projected")], **biases},
+                {"out": squares},
+                rows=self.shape.padded_rows,
+                heads=gqa.heads,
+                kv_heads=gqa.kv_heads,
+                head_dim=gqa.head_dim,
+                copies=1 if collective is None else self.split.kv.copies(self.shape.devices),
+            )
+            return (made, *(() if collective is None else collective.start(squares, parity(site))))
+
+        own = Phase(named("squares"), send, vectors=named("vectors"))
+        if collective is None:
+            return (own,)
+        return own, Phase(named("squares_sum"), lambda site: complete(collective, squares, parity(site)))
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         return self.cache.begin(grain)
@@ -132,9 +171,10 @@ class GqaLowering:
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         gqa = self.gqa
         split_norm = norm_attributes(gqa.qk_norm)
-        if gqa.qk_norm is not None:
-            split_norm |= {"norm_over": "heads"} if gqa.qk_norm_over == "heads" else {}
-            split_norm |= {"norm_after_rope": True} if gqa.qk_norm_after_rope else {}
+        if gqa.qk_norm is not None and gqa.qk_norm_after_rope:
+            split_norm["norm_after_rope"] = True
+        if self.joint_norm:
+            split_norm |= {"all_heads": self.split.query.total, "all_kv_heads": self.split.kv.total}
         temperature: dict[str, Attribute] = {}
         positions: dict[str, list[Expr]] = {}
         if gqa.temperature is not None:
@@ -148,6 +188,7 @@ class GqaLowering:
                     reads={
                         "y": whole[named("projected")],
                         "rope": self.rope,
+                        "squares": whole[named("squares")] if self.joint_norm else None,
                         **operands(site, self._split_vectors()),
                     },
                     writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
@@ -187,6 +228,7 @@ class GqaLowering:
         vectors = named("vectors")
         return (
             projection(named("qkv"), self.qkv, self.source, named("projected"), grain, rows),
+            *self._norm_phases(whole),
             Phase(named("heads"), heads, vectors=vectors),
             Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
             Phase(named("join"), join, vectors=vectors if self._join_vectors() else None),
@@ -194,18 +236,21 @@ class GqaLowering:
         )
 
 
-def norm_items(
-    norm: Norm | None, name: str, length: int, block: int = 0, block_lanes: int = 0
-) -> tuple[VectorItem, ...]:
-    """The vectors of a norm inside the mixer, whose weights are called `name` and `name`_bias."""
+def norm_sum(shape: StepShape, place: Place) -> Collective:
+    """What sums the squares of q and k over devices."""
+    group = Group(shape.devices, shape.devices)
+    topology = shape.communication.topology
+    return make_collective(
+        "one_shot", Exchanged(place.named("qk_squares"), "all_reduce", group, topology, shape.padded_rows)
+    )
+
+
+def norm_items(norm: Norm | None, name: str, length: int, **part: int) -> tuple[VectorItem, ...]:
+    """The vectors of a norm inside the mixer, whose weights are called `name` and `name`_bias; `part` as of an item."""
     if norm is None:
         return ()
     names = ((name, norm.weight, float(norm.unit_offset)), (f"{name}_bias", norm.bias, 0.0))
-    return tuple(
-        VectorItem(weight, length, block=block, block_lanes=block_lanes, add=add)
-        for weight, present, add in names
-        if present
-    )
+    return tuple(VectorItem(weight, length, add=add, **part) for weight, present, add in names if present)
 
 
 def norm_attributes(norm: Norm | None) -> dict[str, Attribute]:
