@@ -8,6 +8,7 @@ from typing import Any
 from schedc.errors import ConfigError, UserError
 from schedc.spec.importers.config import Config, means_something
 from schedc.spec.importers.keys import INEXPRESSIBLE_KEYS
+from schedc.spec.importers.quantization import quantization
 from schedc.spec.importers.registry import FAMILIES, INEXPRESSIBLE_FAMILIES
 from schedc.spec.importers.wrappers import text_model
 from schedc.spec.model import ModelSpec
@@ -64,6 +65,7 @@ def _import(data: dict[str, Any], source: str, name: str) -> Imported:
         raise ConfigError(source, [_family_fault(model_type, config.prefix), *_inexpressible(data)])
     config.only_architectures("ForCausalLM")
     fields = FAMILIES[model_type](config, name)
+    fields["quantization"] = quantization(config, fields["layers"])
     ledgers = (config,) if config is outer else (outer, config)
     for ledger in ledgers:
         ledger.account()

@@ -1,0 +1,192 @@
+"""`quantization_config`: which module of a checkpoint is stored in which format, put together by weight family."""
+
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from schedc.spec.importers.config import Config
+
+FormatOf = Callable[[str], str | None]
+"""Name of a module, such as model.layers.3.mlp.up_proj → its format; None: it is not quantised."""
+
+_KEY = "quantization_config"
+_GROUPS = (32, 64, 128)
+_HEAD = "lm_head"
+
+
+def quantization(config: Config, layers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The quantization of a spec with these runs of layers; empty for a checkpoint that is not quantised."""
+    data = config.raw(_KEY)
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        config.refuse(_KEY, f"{data!r} is not a mapping of keys")
+        return {}
+    own = Config(data, config.source, prefix=f"{config.prefix}{_KEY}.")
+    method = own.raw("quant_method")
+    found: dict[str, Any] = {}
+    if not isinstance(method, str) or method not in _METHODS:
+        own.refuse("quant_method", f"{method!r} is not supported; known: {', '.join(_METHODS)}")
+    else:
+        format_of = _METHODS[method](own)
+        own.account()
+        found = {} if own.faults else _by_family(own, format_of, layers)
+    config.faults += own.faults
+    config.left_out += own.left_out
+    return found
+
+
+def _by_family(own: Config, format_of: FormatOf, layers: list[dict[str, Any]]) -> dict[str, Any]:
+    formats: dict[str, str | None] = {}
+    for family, modules in _modules(layers).items():
+        own_formats = {format_of(module) for module in modules}
+        if len(own_formats) > 1:
+            known = ", ".join(sorted(str(format or "not quantised") for format in own_formats))
+            own.refuse("ignore", f"the {family} projections are stored in several formats ({known}); only one is known")
+        formats[family] = next(iter(own_formats))
+    head = format_of(_HEAD)
+    found: dict[str, Any] = {family: format for family, format in formats.items() if format is not None}
+    if len(found) == len(formats) and len(set(found.values())) == 1:
+        found = {"weights": next(iter(found.values()))}
+    return found | ({} if head is None else {"head": head})
+
+
+def _modules(layers: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Every module with a projection, by weight family; one expert stands for all. Routers are never quantised."""
+    modules: dict[str, list[str]] = {}
+    layer = 0
+    for run in layers:
+        for block in run["pattern"] * run["repeat"]:
+            for family, module in _of_block(block):
+                modules.setdefault(family, []).append(f"model.layers.{layer}.{module}")
+            layer += 1
+    return modules
+
+
+def _of_block(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    mixer, feed_forward = block["mixer"], block["feed_forward"]
+    names = ["q_proj", "k_proj", "v_proj", "o_proj"]
+    if mixer["kind"] == "mla":
+        queries = ["q_proj"] if mixer["q_rank"] is None else ["q_a_proj", "q_b_proj"]
+        names = [*queries, "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
+    yield from (("attention", f"self_attn.{name}") for name in names)
+    places = {"dense": "mlp"}
+    if feed_forward["kind"] == "moe":
+        places = {"experts": "mlp.experts.0"}
+        if feed_forward.get("shared"):
+            places["shared"] = "mlp.shared_experts"
+    for family, place in places.items():
+        yield from ((family, f"{place}.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
+
+
+def _mxfp4(own: Config) -> FormatOf:
+    """`transformers` stores the experts so, and nothing else."""
+    own.ignore("modules_to_not_convert")
+    return lambda module: "mxfp4" if ".experts." in module else None
+
+
+def _fp8(own: Config) -> FormatOf:
+    """All projections but the head and what is not converted: a scale a tensor, or one a block."""
+    own.must_be("fmt", ["e4m3", "float8_e4m3fn"], "only e4m3 is known")
+    _activations(own, "activation_scheme", own.raw("activation_scheme"))
+    blocks = own.raw("weight_block_size")
+    if blocks not in (None, [128, 128]):
+        own.refuse("weight_block_size", f"{blocks!r}: only blocks of 128×128, or none, are known")
+    kept = _patterns(own, "modules_to_not_convert")
+    format = "fp8" if blocks is None else "fp8_block128"
+    return lambda module: None if module == _HEAD or any(matches(name, module) for name in kept) else format
+
+
+def _compressed_tensors(own: Config) -> FormatOf:
+    own.must_be("kv_cache_scheme", [None], "a quantised cache is chosen by the spec's kv.dtype, not by a checkpoint")
+    own.ignore("format", "quantization_status", "global_compression_ratio", "version", "sparsity_config")
+    return _groups(own)
+
+
+def _modelopt(own: Config) -> FormatOf:
+    own.must_be("kv_cache_scheme", [None], "a quantised cache is chosen by the spec's kv.dtype, not by a checkpoint")
+    own.ignore("quant_algo", "producer", "quantized_layers")
+    return _groups(own)
+
+
+def _groups(own: Config) -> FormatOf:
+    """`config_groups`: a format for the modules it targets, without those of `ignore`."""
+    groups = own.raw("config_groups")
+    if not isinstance(groups, dict) or not all(isinstance(group, dict) for group in groups.values()):
+        own.refuse("config_groups", "must be a mapping of groups")
+        groups = {}
+    ignored = _patterns(own, "ignore")
+    formats: list[tuple[list[str], str | None]] = []
+    for name, group in groups.items():
+        _activations(own, f"config_groups.{name}.input_activations", group.get("input_activations"))
+        targets = group.get("targets")
+        if not isinstance(targets, list) or not all(isinstance(target, str) for target in targets):
+            own.refuse(f"config_groups.{name}.targets", "must be a list of modules")
+            targets = []
+        formats.append((targets, _group_format(own, name, group.get("weights"))))
+
+    def format_of(module: str) -> str | None:
+        if any(matches(pattern, module) for pattern in ignored):
+            return None
+        return next(
+            (format for targets, format in formats if any(t == "Linear" or matches(t, module) for t in targets)), None
+        )
+
+    return format_of
+
+
+def _group_format(own: Config, name: str, weights: Any) -> str | None:
+    weights = weights if isinstance(weights, dict) else {}
+    kind, bits, group = weights.get("type"), weights.get("num_bits"), weights.get("group_size")
+    blocks, strategy = weights.get("block_structure"), weights.get("strategy")
+    if weights.get("symmetric", True) and weights.get("actorder") is None and not weights.get("dynamic"):
+        match kind, bits:
+            case "int", 4 if group in _GROUPS:
+                return f"int4_g{group}"
+            case "int", 8 if strategy == "channel":
+                return "int8"
+            case "float", 4 if group == 16:
+                return "nvfp4"
+            case "float", 4 if group == 32:
+                return "mxfp4"
+            case "float", 8 if blocks in ([128, 128], "128x128"):
+                return "fp8_block128"
+            case "float", 8 if strategy in (None, "tensor") and blocks is None:
+                return "fp8"
+    said = ", ".join(f"{key} {value}" for key, value in weights.items() if value is not None)
+    own.refuse(f"config_groups.{name}.weights", f"no known format: {said or 'nothing'}")
+    return None
+
+
+def _activations(own: Config, key: str, scheme: Any) -> None:
+    if scheme is not None:
+        own.leave_out(key, "inputs of projections stay in the operand's dtype, they are not quantised")
+
+
+def _patterns(own: Config, key: str) -> list[str]:
+    found = own.raw(key)
+    if found is None:
+        return []
+    if not isinstance(found, list) or not all(isinstance(pattern, str) for pattern in found):
+        own.refuse(key, "must be a list of modules")
+        return []
+    return found
+
+
+def matches(pattern: str, module: str) -> bool:
+    """`re:…` is a regular expression; a name stands for the modules it is, ends or contains as whole parts."""
+    if pattern.startswith("re:"):
+        try:
+            return re.match(pattern.removeprefix("re:"), module) is not None
+        except re.error:
+            return False
+    return f".{pattern}." in f".{module}." or fnmatchcase(module, pattern) or fnmatchcase(module, f"{pattern}.*")
+
+
+_METHODS: dict[str, Callable[[Config], FormatOf]] = {
+    "compressed-tensors": _compressed_tensors,
+    "fp8": _fp8,
+    "modelopt": _modelopt,
+    "mxfp4": _mxfp4,
+}
