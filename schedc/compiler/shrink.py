@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil
 from typing import Any
 
@@ -18,8 +19,9 @@ from schedc.ir.program import Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
 from schedc.lower.graph import LANES, Grain, StepShape, Stream
+from schedc.lower.mixers.mla import latent_chains
 from schedc.lower.step import StepLowering
-from schedc.placement.heads import split_of
+from schedc.placement.heads import latent_split, split_of
 from schedc.placement.split import Split
 from schedc.placement.widths import dense_split
 from schedc.schedule.assemble import Assembly
@@ -181,9 +183,9 @@ def _small_spec(
                 block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
     if number_format is not None:
         data["kv"]["dtype"] = number_format
+        data["quantization"] = _in_dtype(spec.quantization, number_format)
     if spec.kv.page_tokens is not None:
         data["kv"]["page_tokens"] = kv_tokens
-        data["quantization"] = _in_dtype(spec.quantization, number_format)
     return ModelSpec.model_validate(data)
 
 
@@ -206,6 +208,43 @@ def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
 
     kv_heads = next((heads for heads in range(min(full, 2), full) if alike(heads)), full) * kv.ring
     return {"kv_heads": kv_heads, "heads": kv_heads * group}
+
+
+def _small_mla(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
+    """As few heads on a device, and panels of the latents, as are attended in as many groups and can be cut so.
+
+    What enters comes first in `cuts`, then the queries if they have a latent, then keys and values head by head.
+    """
+    split = latent_split(mixer["heads"], shape.devices, shape.placement)
+    width, q_rank = mixer["nope_dim"] + mixer["rope_dim"], mixer["q_rank"]
+    full_at_once = rows_at_once(shape.rows, latent_chains(split.each))
+
+    def fits(heads: int, kv_panels: int, q_panels: int) -> bool:
+        queries, gate = ceil(heads * width / LANES), ceil(heads * mixer["value_dim"] / LANES)
+        entering = kv_panels + ceil(mixer["rope_dim"] / LANES) + (q_panels or queries)
+        entering += gate if mixer["output_gate"] else 0
+        sizes = [entering, *([queries] if q_panels else []), heads, heads]
+        at_once = rows_at_once(shape.rows, latent_chains(heads))
+        same_groups = (at_once == shape.rows) == (full_at_once == shape.rows) and (at_once == 1) == (full_at_once == 1)
+        return same_groups and all(cut.units(size) is not None for cut, size in zip(cuts, sizes, strict=False))
+
+    def panels(rank: int) -> range:
+        return range(min(2, ceil(rank / LANES)), ceil(rank / LANES) + 1)
+
+    choices = product(
+        range(min(2, split.each), split.each + 1), panels(mixer["kv_rank"]), panels(q_rank) if q_rank else (0,)
+    )
+    found = next((choice for choice in choices if fits(*choice)), None)
+    if found is None:
+        return {}
+    heads, kv_panels, q_panels = found
+    small = {"heads": heads * split.ring - split.padding, "kv_rank": _in_panels(mixer["kv_rank"], kv_panels)}
+    return small | ({"q_rank": _in_panels(q_rank, q_panels)} if q_rank else {})
+
+
+def _in_panels(full: int, panels: int) -> int:
+    """As far from whole panels as `full`."""
+    return (panels - 1) * LANES + ((full - 1) % LANES + 1)
 
 
 def _small_dense(feed_forward: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
@@ -238,7 +277,7 @@ def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
     return {key: dtype if name in ("bf16", "f32") else name for key, name in stored.items()} | {"arithmetic": dtype}
 
 
-SMALLER = {"gqa": _small_gqa, "dense": _small_dense, "moe": _small_moe}
+SMALLER = {"gqa": _small_gqa, "mla": _small_mla, "dense": _small_dense, "moe": _small_moe}
 """Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, step shape)."""
 
 
@@ -252,7 +291,7 @@ def _width(full: int, cuts: list[Cut], matrices: int = 1) -> int:
     """The least width that can be cut so and is as far from whole panels as `full`, at least two panels if it has."""
     panels = ceil(full / LANES)
     fits = (n for n in range(min(panels, 2), panels) if all(cut.units(n * matrices) is not None for cut in cuts))
-    return (next(fits, panels) - 1) * LANES + ((full - 1) % LANES + 1)
+    return _in_panels(full, next(fits, panels))
 
 
 def _kv_tokens(full: int, full_dtype: str, dtype: str) -> int:

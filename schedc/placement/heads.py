@@ -50,3 +50,8 @@ def split_of(heads: int, kv_heads: int, devices: int, rules: PlacementRules) -> 
 
 def heads_of(mixer: Gqa, devices: int, rules: PlacementRules) -> HeadSplit:
     return split_of(mixer.heads, mixer.kv_heads, devices, rules)
+
+
+def latent_split(heads: int, devices: int, rules: PlacementRules) -> Split:
+    """The heads of latent attention: equal shares, since every device has the latents that all of them read."""
+    return evenly(heads, devices if rules.attention == "heads" else 1)

@@ -29,7 +29,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.head_streams import HeadMatrix, TransposedHeads
 from schedc.lower.parts import WORK, Place, compute, operand_words
-from schedc.placement.split import evenly, whole
+from schedc.placement.heads import latent_split
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 from schedc.spec.norm import Norm
@@ -45,7 +45,7 @@ class MlaLowering:
     def __init__(
         self, mla: Mla, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
     ) -> None:
-        split = evenly(mla.heads, shape.devices) if shape.placement.attention == "heads" else whole(mla.heads)
+        split = latent_split(mla.heads, shape.devices, shape.placement)
         self.heads, self.partial = split.each, split.is_split
         self.mla, self.spec, self.shape, self.place = mla, spec, shape, place
         self.source, self.rope = source, rope
@@ -112,7 +112,7 @@ class MlaLowering:
         return Attention(
             operation="attend_latent",
             panels=panels,
-            chains=block // 8,
+            chains=latent_chains(self.heads),
             query_rows=panels * block,
             state_rows=(self.latent_panels + 2) * block,
             sight=Sight(),
@@ -316,6 +316,11 @@ class MlaLowering:
             )
 
         return Phase(self.place.named(name), tile, stream=stream.name)
+
+
+def latent_chains(heads: int) -> int:
+    """Dots of eight heads each: what one sequence brings, measured by the registers it takes."""
+    return ceil_div(heads, 8)
 
 
 def _in_panels(blocks: list[Columns], panels: int) -> list[Columns]:
