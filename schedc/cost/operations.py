@@ -142,6 +142,35 @@ def of_wire(operand: str) -> Callable[[Work], Features]:
     return features
 
 
+def of_each_head(work: Work) -> Features:
+    """A dot a head; they share one drain."""
+    return {name: amount * (1 if name == "drain" else work["heads"]) for name, amount in of_dot(work).items()}
+
+
+def of_attend_latent(work: Work) -> Features:
+    """A pair is a sequence: dots of all heads with the tile, and with the latents of it."""
+    tiles = work["sequences"] * work["panels"] * work["tokens"] / LANES
+    return {
+        "pairs": float(work["sequences"]),
+        "score_registers": work["sequences"] * -(-work["heads"] // SUBLANES) * work["tokens"] / LANES,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+    }
+
+
+def of_latent_queries(work: Work) -> Features:
+    return {"registers": work["heads"] * work.registers(work.panels("nope_dim") + work.panels("rope_dim"))}
+
+
+def of_gather_queries(work: Work) -> Features:
+    return {"registers": work["heads"] * work.registers(work.panels("rank") + work.panels("rope_dim"))}
+
+
+def of_heads(columns: str) -> Callable[[Work], Features]:
+    return lambda work: {"registers": work["heads"] * work.registers(work.panels(columns))}
+
+
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
@@ -163,6 +192,13 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "merge_newest": lambda work: {"panels": float(work["panels"])},
     "attend": of_attend,
     "join_heads": of_join_heads,
+    "latent_token": lambda work: {"registers": work.registers(work.panels("rank") + work.panels("rope_dim"))},
+    "latent_queries": of_latent_queries,
+    "each_head": of_each_head,
+    "gather_queries": of_gather_queries,
+    "attend_latent": of_attend_latent,
+    "latent_outputs": of_heads("rank"),
+    "join_values": of_heads("value_dim"),
     "head_start": lambda work: {"registers": work["rows"] / SUBLANES},
     "head_finish": lambda work: {"registers": work["rows"] / SUBLANES},
 }
@@ -173,6 +209,13 @@ UNMEASURED: Mapping[str, str] = {
     "norm_in_place": "norm",
     "residual_add_norm": "norm",
     "sum_squares": "residual_add",
+    "latent_token": "norm",
+    "latent_queries": "split_heads",
+    "each_head": "matmul",
+    "gather_queries": "plain",
+    "attend_latent": "attend",
+    "latent_outputs": "join_heads",
+    "join_values": "plain",
 }
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 
