@@ -65,14 +65,14 @@ class Compiler:
 
         `looped` says whether the operations stand in a loop.
         """
-        nodes = []
+        nodes, machine = [], self._machine
         for op in ops:
-            node = Node(self._next_index, op, communicates=self._machine.context.communicates(op))
+            node = Node(self._next_index, op, communicates=machine.context.communicates(op))
             self._next_index += 1
             inner = traced
             if isinstance(op, Loop):
                 node.counter, node.traced = op.counter, op.unroll
-                node.period = 0 if node.communicates else period_of(op)
+                node.period = period_of(op, machine.skips) if machine.inducts or not node.communicates else 0
                 inner = traced | {op.counter} if op.unroll else traced
             if isinstance(op, BLOCKS):
                 node.body = self.block(op.body, inner, looped or isinstance(op, Loop))
@@ -232,6 +232,9 @@ class Compiler:
     def _decided(self, node: Node, trips: Value) -> None:
         """A loop in which devices communicate: every world knows how often it runs."""
         machine = self._machine
+        if type(trips) is int:
+            induction.run_static(machine, node, trips)
+            return
         k = 0
         while self._holds(machine.logic.compare(">", trips, k), node, f"{node.counter} runs to {k}"):
             machine.counters[node.counter] = k
@@ -244,6 +247,8 @@ class Compiler:
         if isinstance(condition, Condition):
             decided = machine.logic.decide(condition, machine.facts)
             if decided is None:
+                if machine.inductions:
+                    raise AbortError
                 machine.context.conditions.setdefault(condition, text)
                 raise UndecidedError(condition, machine.place_of(node.index, machine.now()).text)
             return decided

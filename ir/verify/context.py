@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from schedc.ir.program import BLOCKS, Await, Barrier, Op, Program, RemoteStart, Signal, Start, Wait
@@ -78,16 +78,16 @@ class Context:
             self._communicating[id(op)] = known
         return known
 
-    def executed(self, operations: int, place: Place) -> None:
+    def executed(self, operations: int, place: Callable[[], Place]) -> None:
         """Count operations that were executed. Raises EnoughError when there are too many, or too hard ones."""
         self._executed += operations
         if self.refusals and self._executed > self._refused_at + _MOST_AFTER_REFUSAL:
             raise EnoughError
         if self._executed > _MOST_OPERATIONS:
-            self._give_up(f"has executed {_MOST_OPERATIONS} operations", "let fewer iterations communicate", place)
+            self._give_up(f"has executed {_MOST_OPERATIONS} operations", "let fewer iterations communicate", place())
         if self.logic.steps > _MOST_STEPS:
             what = f"has taken {_MOST_STEPS} steps to decide which conditions hold together"
-            self._give_up(what, "use fewer conditions on scalars, or let more operations share one", place)
+            self._give_up(what, "use fewer conditions on scalars, or let more operations share one", place())
 
     def _give_up(self, what: str, repair: str, place: Place) -> None:
         refusal = Refusal("too-long", f"the proof {what} and is at {place}", repair, place)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 4
 _FEW_TRIPS = 16
-"""Unrolled loops of at most this many iterations are executed: the states that an induction compares cost more."""
+"""Unrolled loops, and loops in which devices communicate, of at most this many iterations are executed: the states
+that an induction compares cost more."""
 Exits = list[tuple[Facts, State]]
 
 
@@ -47,7 +48,7 @@ def iterate(
     exits: Exits | None = None,
 ) -> None:
     k, attempts = 0, 0
-    inductive = node.period and (trips > _FEW_TRIPS or not node.traced)
+    inductive = node.period and (trips > _FEW_TRIPS or not (node.traced or node.communicates))
     before: State | None = None
     while k < trips:
         if inductive and k % node.period == 0 and attempts < _ATTEMPTS and trips - k >= 2 * node.period:
@@ -85,10 +86,13 @@ def _induct(
         return 0
     pairs = list(zip(before.values(), now.values(), strict=True))
     high = (trips - k) // period - 1
+    events, peers, reach = now.events - before.events, machine.peers, machine.logic.reach
     recorded = len(exits) if exits is not None else 0
     facts = machine.facts
     examined = machine.examined
     while high >= 1:
+        if events and (high := peers.repeats(now.events, events, high)) < 1:
+            return 0
         u = machine.atoms.induction((node.index, k), high)
         general = [between(a, b, u, machine.atoms) for a, b in pairs]
         if any(value is None for value in general):
@@ -96,7 +100,9 @@ def _induct(
         values = iter(general)
         machine.state = now.map(lambda _, values=values: next(values))  # type: ignore[misc]
         expected = machine.state.map(lambda value, u=u: at(value, u, 1, True, machine.atoms))  # type: ignore[misc]
+        expected.events += events
         machine.inductions += 1
+        machine.peers = peers.general(now.events, events, u, reach) if events else peers
         try:
             for j in range(period):
                 iteration(add(k + j, Lin(0, ((u, period),))))
@@ -111,11 +117,12 @@ def _induct(
             return 0
         finally:
             machine.inductions -= 1
-            machine.facts = facts
+            machine.facts, machine.peers = facts, peers
         reached = machine.state.copy()
-        if not reached.alike(expected) or reached.values() != expected.values():
+        if reached.events != expected.events or not reached.alike(expected) or reached.values() != expected.values():
             return 0
         machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, False, machine.atoms))  # type: ignore[misc]
+        machine.state.events = now.events + (high + 1) * events
         _drop_impossible(machine)
         for array in reached.versions:
             scalars.renew(machine, array)

@@ -79,6 +79,8 @@ class Atoms:
         self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
         """Per minimum or maximum, the operation and its terms."""
         self.inductions: set[int] = set()
+        self.computed: dict[int, Hashable] = {}
+        """Per atom that a computation has set, which element of which array, by which operation, on which device."""
         self.tables: dict[int, frozenset[int]] = {}
         """Per atom that is an element of a table, the values that it may have."""
         self.elements: dict[int, tuple[str, Value]] = {}
@@ -104,6 +106,12 @@ class Atoms:
             if isinstance(fact, Lin):
                 for atom, c in fact.terms:
                     self.facts[atom].append((c, fact))
+
+    def computed_atom(self, element: Hashable, time: Hashable, low: int, high: int, label: str) -> int:
+        """Some value that nothing is known of but its range: another one at every time."""
+        atom = self.atom(("computed", element, time), low, high, label)
+        self.computed[atom] = element
+        return atom
 
     def induction(self, key: Hashable, high: int) -> int:
         """The atom that stands for every number of skipped periods from 0 to `high`.

@@ -159,6 +159,11 @@ class Logic:
         negated = self.negation(condition)
         return negated if isinstance(negated, bool) else self.implied(negated, facts)
 
+    def is_of_a_device(self, facts: Facts) -> bool:
+        """Whether the facts are about something that a device has computed for itself."""
+        computed = self.atoms.computed
+        return any(isinstance(v, Lin) and any(atom in computed for atom, _ in v.terms) for _, v in facts)
+
     def excluded(self, guard: Facts, facts: Facts) -> bool:
         """Whether the guard cannot hold together with the facts."""
         return any(self.contradicted(condition, facts) for condition in guard)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from itertools import count
 
 from schedc.ir.program import Op
@@ -14,24 +14,18 @@ from schedc.ir.verify.contents import Contents
 from schedc.ir.verify.context import Context, EnoughError
 from schedc.ir.verify.linear import Value, sub
 from schedc.ir.verify.logic import AbortError, Condition, Facts
+from schedc.ir.verify.peers import Peers
 from schedc.ir.verify.state import Access, Counters, Element, State, Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
 _COUNTED = 10
 
 
-@dataclass(frozen=True)
-class Peers:
-    """What other devices do to this one, by number of the events of communication that it has executed."""
-
-    arriving: Mapping[int, Sequence[Transfer]] = field(default_factory=dict)
-    """Transfers that peers may start from then on."""
-    read: Mapping[int, Sequence[Transfer]] = field(default_factory=dict)
-    """Transfers of this device whose source has then been read, since a peer has waited for them."""
-
-
 class Machine:
     """Device `rank` in a world where `world` holds."""
+
+    inducts = True
+    """Whether loops in which devices communicate may be proven by induction."""
 
     def __init__(self, context: Context, rank: int = 0, world: Facts = (), peers: Peers | None = None) -> None:
         self.context, self.rank = context, rank
@@ -51,8 +45,7 @@ class Machine:
         self.last_start: dict[Element, Transfer] = {}
         self.examined = self.transfers = self.skipped = self.peak_transfers = self.peak_rows = 0
         self.state = State(self.logic.reach, contents={space: Contents() for space in context.spaces})
-        self._peers = peers or Peers()
-        self._events = 0
+        self.peers = peers or Peers()
         self._current = 0
         self._body = Compiler(self).block(context.program.body, frozenset())
 
@@ -75,7 +68,7 @@ class Machine:
             self._current = node.index
             self.examined += 1
             if self.examined % _COUNTED == 0:
-                self.context.executed(_COUNTED, self.place())
+                self.context.executed(_COUNTED, self.place)
             node.run()
 
     def skips(self, op: Op) -> bool:
@@ -142,16 +135,16 @@ class Machine:
 
     def _count_event(self) -> None:
         if self.context.devices > 1:
-            self._events += 1
+            self.state.events += 1
             self._arrive()
 
     def _arrive(self) -> None:
         """From here on, what peers may have started writes to this device, and what they have got is read."""
-        for received in self._peers.read.get(self._events, ()):
+        for received in self.peers.read.get(self.state.events, ()):
             for i, transfer in enumerate(self.state.transfers):
                 if (transfer.op, transfer.counters, transfer.device) == (received.op, received.counters, None):
                     self.state.transfers[i] = replace(transfer, source=elsewhere(transfer.source))
-        for transfer in self._peers.arriving.get(self._events, ()):
+        for transfer in self.peers.arriving.get(self.state.events, ()):
             hazards.check_arrival(self, transfer)
             self._launch(transfer)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd, lcm
 
 from schedc.ir.expr import Binary, Const, Counter, Element, Expr
@@ -23,10 +24,15 @@ from schedc.ir.program import (
 _LONGEST_PERIOD = 64
 
 
-def period_of(loop: Loop) -> int:
-    """The smallest number of iterations after which every `//` and `%` of the counter repeats; 0 if too many."""
+def period_of(loop: Loop, skips: Callable[[Op], bool]) -> int:
+    """The smallest number of iterations after which every `//` and `%` of the counter repeats; 0 if too many.
+
+    Operations that are skipped do not count.
+    """
     period = 1
     for op in walk(loop.body):
+        if skips(op):
+            continue
         for expr in _expressions(op):
             for part, by in _divisions(expr):
                 coefficient = abs(_coefficient(part, loop.counter))

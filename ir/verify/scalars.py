@@ -113,8 +113,12 @@ def compute(machine: Machine, array: str) -> None:
     if not _may_set(machine, declared, ""):
         return
     for i in range(declared.length):
-        key = ("computed", machine.rank, machine.index(), machine.now(), array, i)
-        _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
+        value: Value = declared.low
+        if declared.low < declared.high:
+            element = (machine.rank, machine.index(), array, i)
+            atom = machine.atoms.computed_atom(element, machine.now(), declared.low, declared.high, f"{array}[{i}]")
+            value = Lin(0, ((atom, 1),))
+        _push(machine, (array, i), value, machine.facts)
     renew(machine, array)
 
 

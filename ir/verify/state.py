@@ -89,6 +89,8 @@ class State:
     """Values that scalars were set to, oldest first, each with the guard under which it was."""
     versions: dict[str, int] = field(default_factory=dict)
     """Times that a scalar array was written."""
+    events: int = 0
+    """Events of communication that the device has executed."""
 
     def copy(self) -> State:
         return State(
@@ -99,12 +101,13 @@ class State:
             {space: contents.copy() for space, contents in self.contents.items()},
             dict(self.scalars),
             dict(self.versions),
+            self.events,
         )
 
     def alike(self, other: State) -> bool:
         """Whether the two differ in values only. Wants a `copy`'s tidy lists."""
         return (
-            _alike(self.transfers, other.transfers, _transfer_shape)
+            _alike(self.transfers, other.transfers, transfer_shape)
             and _all_alike(self.taken, other.taken, _taken_shape)
             and _all_alike(self.raised, other.raised, _raised_shape)
             and self.contents.keys() == other.contents.keys()
@@ -138,7 +141,9 @@ class State:
             if base == a.base:
                 return a
             low, high = self.reach(base)
-            return Access(a.space, a.storage, base, a.rows, a.first, a.lowest, a.highest, low, high + a.rows)
+            high += a.rows
+            lowest, highest = (low, high) if type(base) is int else (min(low, a.lowest), max(high, a.highest))
+            return Access(a.space, a.storage, base, a.rows, a.first, lowest, highest, low, high)
 
         def transfer(t: Transfer) -> Transfer:
             when, source, target, guard = counters(t.counters), access(t.source), access(t.target), facts(t.guard)
@@ -170,6 +175,7 @@ class State:
                 for key, layers in sorted(self.scalars.items())
             },
             dict(self.versions),
+            self.events,
         )
 
     def values(self) -> list[Value]:
@@ -193,7 +199,7 @@ def _all_alike(
     return mine.keys() == theirs.keys() and all(_alike(entries, theirs[key], shape) for key, entries in mine.items())
 
 
-def _transfer_shape(t: Transfer) -> object:
+def transfer_shape(t: Transfer) -> object:
     spaces = (t.source.storage, t.target.storage, t.source.space, t.target.space)
     return (t.op, *spaces, t.rows, t.semaphore, t.skipped_by, t.device, len(t.counters), _kinds(t.guard))
 

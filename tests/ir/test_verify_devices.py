@@ -6,6 +6,8 @@ import pytest
 
 from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Limits, Verdict, context, verify
+from schedc.ir.verify.devices.events import Event, Post
+from schedc.ir.verify.devices.symmetry import symmetries
 
 LIMITS = Limits(vmem_bytes=1 << 26, smem_bytes=1 << 20, semaphores=4096)
 EXCHANGE = """
@@ -237,3 +239,32 @@ def test_a_refused_program_is_not_proven_to_its_end():
     verdict = verify(parse_program(text), LIMITS)
     assert not verdict.proven
     assert verdict.statistics.operations < 100_000
+
+
+def trace(*events: str) -> list[Event]:
+    """`>2 t` posts to device 2, `<t` takes, `|` is a barrier."""
+    found = []
+    for event in events:
+        if event[0] == ">":
+            device, element = event[1:].split()
+            found.append(Event("post", 0, (), (Post(int(device), (element, 0), 8),)))
+        else:
+            found.append(Event("barrier" if event == "|" else "take", 0, (), element=(event[1:], 0), amount=8))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("traces", "expected"),
+    [
+        ([trace("|", f">{(d + 1) % 3} t", "<t") for d in range(3)], [(0, 1, 2), (1, 2, 0), (2, 0, 1)]),
+        (
+            [trace(f">{d ^ 1} t", "<t", f">{d ^ 2} t") for d in range(4)],
+            [tuple(d ^ e for d in range(4)) for e in range(4)],
+        ),
+        ([trace(f">{d ^ 1} t", "<t") for d in range(4)], [(0, 1, 2, 3), None, None, None]),
+        ([trace(">1 t", "<t"), trace(">2 t", "<t"), trace("<t", ">0 t")], [(0, 1, 2), None, None]),
+    ],
+    ids=["a ring is turned", "pairs of pairs are mirrored", "devices that nothing connects", "one is slower"],
+)
+def test_devices_in_the_same_place_are_found_by_whom_they_post_to(traces, expected):
+    assert symmetries(traces) == expected

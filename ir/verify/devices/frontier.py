@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from schedc.ir.verify.devices.events import Event, Post
+from schedc.ir.verify.devices.symmetry import Permutation, symmetries
 from schedc.ir.verify.state import Element
 
 Traces = Sequence[Sequence[Event]]
@@ -129,6 +130,26 @@ class View:
     """By number of events that the device has executed: what peers may then send to it, and not earlier."""
     received: Mapping[tuple[int, int], int]
     """By sender and number of its event: that many events it can execute before the device has waited for it."""
+
+
+def views_of(traces: Traces) -> list[View]:
+    """What each device sees. Of devices that are in the same place among all others, one is looked at."""
+    first = view_of(traces, 0)
+    return [
+        view_of(traces, device) if permutation is None else _mapped(first, traces, permutation)
+        for device, permutation in enumerate(symmetries(traces))
+    ]
+
+
+def _mapped(view: View, traces: Traces, permutation: Permutation) -> View:
+    def image(sent: Sent) -> Sent:
+        event = traces[permutation[sent.sender]][sent.number]
+        return Sent(permutation[sent.sender], sent.number, event, event.posts[sent.event.posts.index(sent.post)])
+
+    return View(
+        {events: [image(sent) for sent in entries] for events, entries in view.arrivals.items()},
+        {(permutation[sender], number): events for (sender, number), events in view.received.items()},
+    )
 
 
 def view_of(traces: Traces, device: int) -> View:

@@ -12,11 +12,13 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from schedc.ir.verify.context import Context, EnoughError, UndecidedError
 from schedc.ir.verify.devices.events import Event
-from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_all, view_of
+from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_all, views_of
+from schedc.ir.verify.devices.placed import ByRank, Placed
 from schedc.ir.verify.devices.record import Recorder
 from schedc.ir.verify.devices.roles import Roles
 from schedc.ir.verify.logic import Condition, Facts
-from schedc.ir.verify.machine import Machine, Peers
+from schedc.ir.verify.machine import Machine
+from schedc.ir.verify.peers import Peers
 from schedc.ir.verify.state import Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
 
@@ -74,17 +76,23 @@ def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence
     if outcome.stuck:
         return Statistics()
     _refuse_left(context, outcome)
-    views = [view_of(traces, rank) for rank in range(context.devices)]
+    views = views_of(traces)
     total = Statistics()
-    proven: set[Hashable] = set()
+    proven: dict[Hashable, set[Hashable]] = {}
+    by_rank = ByRank(context)
     for rank, view in enumerate(views):
         for sent in view.arrivals.get(0, ()):
             _refuse_not_started(context, rank, sent)
         peers = Peers(_arriving(view), _read(views, traces, rank))
-        role = roles.role(rank, peers)
-        if role not in proven:
-            proven.add(role)
+        course, rows = roles.course(rank, peers), roles.rows(rank, peers)
+        if context.logic.is_of_a_device(world):
+            course = (course, rank)
+        if course not in proven:
+            proven[course] = {rows}
             total += Machine(context, rank, world, peers).verify()
+        elif rows not in proven[course]:
+            proven[course].add(rows)
+            total += Placed(context, rank, world, peers, by_rank).verify()
     return total
 
 

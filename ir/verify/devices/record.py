@@ -16,6 +16,8 @@ from schedc.ir.verify.state import Access, Element, Transfer
 class Recorder(Machine):
     """Raises UndecidedError where the world does not decide whether something is communicated."""
 
+    inducts = False
+
     def __init__(self, context: Context, rank: int, world: Facts) -> None:
         super().__init__(context, rank, world)
         self.events: list[Event] = []

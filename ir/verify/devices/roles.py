@@ -1,10 +1,15 @@
-"""Devices that cannot be told apart: what a device does depends on its rank through a few values alone."""
+"""What a device does depends on its rank through a few values alone: devices that agree in them are proven together.
+
+Of some values it depends what the device executes: those in conditions, trip counts, scalars and indices of
+semaphores, and when it hears what from its peers. Others only say which rows are accessed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from schedc.ir.expr import Binary, Counter, Element, Expr, Rank, evaluate, leaves
+from schedc.ir.expr import Binary, Element, Expr, Rank, evaluate, leaves
 from schedc.ir.program import (
     Await,
     Compute,
@@ -21,27 +26,27 @@ from schedc.ir.program import (
     When,
     walk,
 )
-from schedc.ir.verify.machine import Peers
+from schedc.ir.verify.peers import Peers
+from schedc.ir.verify.state import Transfer
 
 
 class Roles:
-    """Two devices of one role execute the same operations on the same rows and semaphores of their own."""
-
     def __init__(self, program: Program) -> None:
         self._tables = {s.name: s.values for s in program.scalars if s.role == "table"}
-        found = {part: None for op in walk(program.body) for expr in _own(op) for part in self._parts(expr)}
-        self._values = tuple(found)
+        ops = list(walk(program.body))
+        self._control = tuple(dict.fromkeys(part for op in ops for expr in control(op) for part in self._parts(expr)))
+        self._rows = tuple(dict.fromkeys(part for op in ops for expr in addresses(op) for part in self._parts(expr)))
 
-    def role(self, rank: int, peers: Peers) -> Hashable:
-        values = tuple(self._value(expr, rank) for expr in self._values)
-        arriving = tuple(
-            (events, tuple((t.op, t.target.storage, t.target.base, t.semaphore) for t in transfers))
-            for events, transfers in sorted(peers.arriving.items())
+    def course(self, rank: int, peers: Peers) -> Hashable:
+        """Devices with the same execute the same operations, and hear of the same transfers, on other rows."""
+        return (
+            tuple(self._value(expr, rank) for expr in self._control),
+            _schedule(peers, lambda t: (t.op, t.counters, t.target.storage, t.target.rows, t.semaphore)),
         )
-        read = tuple(
-            (events, tuple((t.op, t.counters) for t in transfers)) for events, transfers in sorted(peers.read.items())
-        )
-        return values, arriving, read
+
+    def rows(self, rank: int, peers: Peers) -> Hashable:
+        """Devices with the same do it on the same rows."""
+        return tuple(self._value(expr, rank) for expr in self._rows), _schedule(peers, lambda t: t.target.base)
 
     def _value(self, expr: Expr, rank: int) -> Hashable:
         try:
@@ -62,21 +67,29 @@ class Roles:
         else:
             yield Rank()
 
-    def _is_constant(self, leaf: Counter | Rank | Element) -> bool:
+    def _is_constant(self, leaf: object) -> bool:
         return isinstance(leaf, Element) and leaf.array in self._tables
 
 
-def _own(op: Op) -> list[Expr]:
-    """The expressions of an operation, less those that say which peer it goes to, or what becomes of it there."""
+def _schedule(peers: Peers, of: Callable[[Transfer], Hashable]) -> Hashable:
+    """What arrives and what has been read, by number of events, in no order among what comes at once."""
+    return tuple(
+        tuple((events, frozenset(Counter(map(of, found)).items())) for events, found in sorted(schedule.items()))
+        for schedule in (peers.arriving, peers.read)
+    )
+
+
+def depends_on_rank(exprs: Iterable[Expr]) -> bool:
+    return any(isinstance(leaf, Rank) for expr in exprs for leaf in leaves(expr))
+
+
+def control(op: Op) -> list[Expr]:
+    """The expressions that decide what is executed next, and which semaphore of this device counts it."""
     match op:
-        case Start(source, target, semaphore):
-            return [*_region(source), *_region(target), semaphore.index]
-        case RemoteStart(source, _, _, sent, _):
-            return [*_region(source), sent.index]
-        case Wait(semaphore) | Await(semaphore) | Signal(semaphore):
+        case Start(_, _, semaphore) | Wait(semaphore) | Await(semaphore) | Signal(semaphore):
             return [semaphore.index]
-        case Compute(_, operands, scalars):
-            return [e for x in operands for e in _region(x.region)] + [value for _, value in scalars]
+        case RemoteStart(_, _, _, sent, _):
+            return [sent.index]
         case SetScalar(_, index, value):
             return [index, value]
         case Loop(_, trips):
@@ -89,5 +102,20 @@ def _own(op: Op) -> list[Expr]:
             return []
 
 
-def _region(region: Region) -> list[Expr]:
-    return [region.offset, region.slot]
+def regions(op: Op) -> list[Region]:
+    """The regions of an operation on the device that executes it."""
+    match op:
+        case Start(source, target):
+            return [source, target]
+        case RemoteStart(source):
+            return [source]
+        case Compute(_, operands):
+            return [operand.region for operand in operands]
+        case _:
+            return []
+
+
+def addresses(op: Op) -> list[Expr]:
+    """The expressions that say which rows an operation is about, and with which numbers it computes."""
+    found = [expr for region in regions(op) for expr in (region.offset, region.slot)]
+    return found + [value for _, value in op.scalars] if isinstance(op, Compute) else found
