@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from schedc.compiler.pipeline import Request
     from schedc.spec.model import ModelSpec
 
+
 Format = Literal["bf16", "f32"]
+StoredFormat = Literal[
+    "bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4_g64", "int4_g128", "mxfp4", "nvfp4"
+]
 CacheFormat = Literal["bf16", "f32", "fp8"]
 DEFAULT_CONTEXT = 4096
 _PANEL = "Schedule"
@@ -62,7 +66,8 @@ class ScheduleOptions:
         list[str] | None, _option("--set", metavar="KEY=VALUE", help="A setting of the policy; may be repeated.")
     ] = None
     weights: Annotated[
-        Format | None, _option("--weights", help="Format of the weights.", show_default="as the spec says")
+        StoredFormat | None,
+        _option("--weights", help="Format of the weights that are not unquantised.", show_default="as the spec says"),
     ] = None
     kv: Annotated[
         CacheFormat | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")

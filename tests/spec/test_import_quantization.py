@@ -59,6 +59,23 @@ def test_compressed_tensors_quantise_what_they_do_not_ignore():
     assert formats(everything) == everywhere("int4_g32") | {"head": "int4_g32"}
 
 
+def test_model_optimizer_names_one_algorithm_for_all_or_groups():
+    plain = {"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": ["lm_head", "*self_attn*"]}
+    data = quantised("DeepSeek-V3") | {"quantization_config": plain}
+    assert formats(data) == everywhere("nvfp4") | {"attention": "bf16"}
+    data["quantization_config"] = plain | {"quant_algo": "INT4_AWQ"}
+    assert refusals(data) == [
+        "quantization_config.quant_algo: 'INT4_AWQ' is not supported; known: NVFP4, W4A16_NVFP4, FP8"
+    ]
+
+
+@pytest.mark.parametrize(("kind", "stored"), [("int", "int8"), ("float", "fp8")])
+def test_a_scale_a_channel_or_a_tensor_is_a_scale_a_column(kind: str, stored: str):
+    for strategy in ("channel", "tensor"):
+        group = {"targets": ["Linear"], "weights": {"type": kind, "num_bits": 8, "strategy": strategy}}
+        assert formats(quantised("Kimi-K2.5", config_groups={"g": group}))["experts"] == stored
+
+
 def test_a_family_in_two_formats_is_refused_by_name():
     (line,) = refusals(quantised("DeepSeek-V3", modules_to_not_convert=["model.layers.7.self_attn.o_proj"]))
     assert line == (

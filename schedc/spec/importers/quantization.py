@@ -106,8 +106,16 @@ def _compressed_tensors(own: Config) -> FormatOf:
 
 def _modelopt(own: Config) -> FormatOf:
     own.must_be("kv_cache_scheme", [None], "a quantised cache is chosen by the spec's kv.dtype, not by a checkpoint")
-    own.ignore("quant_algo", "producer", "quantized_layers")
-    return _groups(own)
+    own.ignore("producer", "quantized_layers")
+    if own.raw("config_groups") is not None:
+        own.ignore("quant_algo")
+        return _groups(own)
+    algorithm = own.raw("quant_algo")
+    format = {"NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "FP8": "fp8"}.get(str(algorithm))
+    if format is None:
+        own.refuse("quant_algo", f"{algorithm!r} is not supported; known: NVFP4, W4A16_NVFP4, FP8")
+    kept = [pattern for key in ("ignore", "exclude_modules") for pattern in _patterns(own, key)]
+    return lambda module: None if any(matches(pattern, module) for pattern in kept) else format
 
 
 def _groups(own: Config) -> FormatOf:
@@ -144,7 +152,7 @@ def _group_format(own: Config, name: str, weights: Any) -> str | None:
         match kind, bits:
             case "int", 4 if group in _GROUPS:
                 return f"int4_g{group}"
-            case "int", 8 if strategy == "channel":
+            case "int", 8 if strategy in ("channel", "tensor"):
                 return "int8"
             case "float", 4 if group == 16:
                 return "nvfp4"
@@ -152,7 +160,7 @@ def _group_format(own: Config, name: str, weights: Any) -> str | None:
                 return "mxfp4"
             case "float", 8 if blocks in ([128, 128], "128x128"):
                 return "fp8_block128"
-            case "float", 8 if strategy in (None, "tensor") and blocks is None:
+            case "float", 8 if strategy in (None, "tensor", "channel") and blocks is None:
                 return "fp8"
     said = ", ".join(f"{key} {value}" for key, value in weights.items() if value is not None)
     own.refuse(f"config_groups.{name}.weights", f"no known format: {said or 'nothing'}")
