@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,6 +49,14 @@ def logits_of(family: Family, tensors: dict[str, Tensor]) -> list[np.ndarray]:
         with torch.no_grad():
             found.append(model(torch.tensor([tokens]), use_cache=False).logits[0].numpy())
     return found
+
+
+def config_of(family: Family) -> dict[str, Any]:
+    """The config.json that `transformers` writes for the family's."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = family.write_checkpoint(Path(name), {})
+        AutoConfig.from_pretrained(folder).save_pretrained(folder)
+        return json.loads((folder / "config.json").read_text())
 
 
 def _class(family: Family) -> type[PreTrainedModel]:

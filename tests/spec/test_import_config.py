@@ -361,3 +361,17 @@ def test_qwen_3_has_experts_in_every_nth_layer_but_those_that_are_dense():
     kinds = [at.block.feed_forward.kind for at in import_config(sparse).iter_layers()]
     assert kinds == ["dense", "moe", "dense", "moe", "dense", "dense", "dense", "moe"]
     assert refusals(sparse | {"mlp_only_layers": ["five"]}) == ["mlp_only_layers: must be a list of layer numbers"]
+
+
+def test_gemma3_has_a_rope_for_each_type_of_layer():
+    each = {
+        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    }
+    data = config("mlc-gemma3_1b_it", rope_theta=..., rope_local_base_freq=..., rope_scaling=..., rope_parameters=each)
+    pattern = import_config(data).layers[0].pattern
+    assert [(block.mixer.window, block.mixer.rope.theta) for block in pattern] == [(512, 1e4)] * 5 + [(None, 1e6)]
+    assert pattern[5].mixer.rope.scaling.factor == 8.0
+    assert pattern[0].mixer.rope.scaling is None
+    del each["sliding_attention"]
+    assert "rope_parameters.sliding_attention: missing" in refusals(data)

@@ -5,7 +5,7 @@ from typing import Any
 
 from schedc.spec.importers.config import Config
 from schedc.spec.importers.decoder import attention, dense, layer_count, layer_windows, model, rms_norm
-from schedc.spec.importers.rope import rope
+from schedc.spec.importers.rope import rope, ropes_by_layer_type
 
 
 def gemma2(config: Config, name: str) -> dict[str, Any]:
@@ -22,9 +22,16 @@ def gemma3(config: Config, name: str) -> dict[str, Any]:
     mixer = _attention(config)
     mixer["qk_norm"] = rms_norm(config, unit_offset=True)
     mixer["soft_cap"] = config.optional("attn_logit_softcapping", float)
-    full = mixer | {"rope": rope(config, default_theta=1_000_000.0, head_dim=mixer["head_dim"])}
-    local = mixer | {"rope": {"theta": config.default("rope_local_base_freq", float, 10_000.0)}}
-    period = config.default("sliding_window_pattern", int, 6)
+    thetas = {"full_attention": 1_000_000.0, "sliding_attention": 10_000.0}
+    ropes = ropes_by_layer_type(config, default_thetas=thetas, head_dim=mixer["head_dim"])
+    if ropes is None:
+        local_theta = config.default("rope_local_base_freq", float, thetas["sliding_attention"])
+        ropes = {
+            "full_attention": rope(config, default_theta=thetas["full_attention"], head_dim=mixer["head_dim"]),
+            "sliding_attention": {"theta": local_theta},
+        }
+    full, local = mixer | {"rope": ropes["full_attention"]}, mixer | {"rope": ropes["sliding_attention"]}
+    period = config.default("sliding_window_pattern", int, config.default("_sliding_window_pattern", int, 6))
     spec = _gemma(config, name, local=local, full=full, period=max(period, 1))
     return spec | {"head": {"soft_cap": config.optional("final_logit_softcapping", float)}}
 

@@ -13,7 +13,8 @@ SILENT_KEYS = frozenset(
         "bos_token_id", "pad_token_id", "unk_token_id", "sep_token_id",
         # how transformers runs it
         "_attn_implementation", "attention_softmax_in_fp32", "cache_implementation", "chunk_size_feed_forward",
-        "output_attentions", "output_hidden_states", "return_dict", "scale_attention_softmax_in_fp32", "use_cache",
+        "output_attentions", "output_hidden_states", "output_router_logits", "return_dict",
+        "scale_attention_softmax_in_fp32", "use_cache",
         # defaults of generation, and of transformers' own encoder-decoder models, that older versions wrote out
         "bad_words_ids", "begin_suppress_tokens", "decoder_start_token_id", "diversity_penalty", "do_sample",
         "early_stopping", "encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "forced_bos_token_id",

@@ -36,7 +36,32 @@ def rope(config: Config, *, default_theta: float, head_dim: int, default_part: f
     if scaling is not None and not isinstance(scaling, dict):
         config.refuse(key, f"{scaling!r} is not a mapping of keys")
         scaling = None
-    scaling = dict(scaling or {})
+    return _rope(config, key, dict(scaling or {}), default_theta, head_dim, default_part)
+
+
+def ropes_by_layer_type(
+    config: Config, *, default_thetas: dict[str, float], head_dim: int
+) -> dict[str, dict[str, Any]] | None:
+    """The rope of each type of layer, where `rope_parameters` has one each (transformers 5); else None."""
+    key = "rope_parameters"
+    given = config.data.get(key)
+    if not isinstance(given, dict) or not given or not set(given) <= set(default_thetas):
+        return None
+    config.raw(key)
+    config.must_be("rope_scaling", [given], "disagrees with rope_parameters")
+    found = {}
+    for kind, theta in default_thetas.items():
+        scaling = given.get(kind)
+        if not isinstance(scaling, dict):
+            config.refuse(f"{key}.{kind}", "missing" if scaling is None else f"{scaling!r} is not a mapping of keys")
+            scaling = {}
+        found[kind] = _rope(config, f"{key}.{kind}", dict(scaling), theta, head_dim, 1.0)
+    return found
+
+
+def _rope(
+    config: Config, key: str, scaling: dict[str, Any], default_theta: float, head_dim: int, default_part: float
+) -> dict[str, Any]:
     theta = config.optional("rope_theta", float)
     inner_theta = _inner_number(config, key, scaling, "rope_theta")
     if None not in (theta, inner_theta) and theta != inner_theta:
