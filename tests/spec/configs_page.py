@@ -26,7 +26,8 @@ _IMPORTED = f"""
 ## Imported
 
 *Formats*: how the projections of each weight family are stored, where that is not bf16. *Left out*: what of the config
-the spec does without, as the import says. *Kernel lacks*: what is refused by its key when a kernel for {DEVICES} devices is asked for.
+the spec does without, as the import says. *Kernel lacks*: what is refused by its key when a kernel for {DEVICES}
+devices is asked for.
 
 | config | model type | layers | parameters | formats | left out | kernel lacks |
 |---|---|---|---|---|---|---|
