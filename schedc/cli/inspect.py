@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, buffers, transfers, timeline):
+    for command in (ir, buffers, transfers, timeline, placement):
         group.command()(with_schedule_options(command))
     app.add_typer(group, name="inspect")
 
@@ -108,6 +108,44 @@ def transfers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, js
             str(transfer["line"]), transfer["phase"], str(transfer["rows"]), f"{size:,.1f}", transfer["operation"]
         )
     to_stdout().print(table, soft_wrap=True)
+
+
+def placement(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """Say what each device holds: of every weight family, of the caches, and the bytes against its HBM.
+
+    Nothing is compiled. The rules can be changed with --placement FILE.
+
+    Examples:
+
+      schedc inspect placement llama-3.1-8b --devices 8
+
+      schedc inspect placement out/llama-3.1-8b --json
+    """
+    from schedc.cli.placement_view import placement_lines, placement_table
+    from schedc.compiler.output import PROGRAM
+    from schedc.compiler.placement import placement_report
+    from schedc.ir.text_parse import parse_program
+    from schedc.schedule.build import schedule
+    from schedc.spec.load import load_spec
+    from schedc.target.target import parse_target
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        target = parse_target(folder.manifest["target"], folder.shape.devices)
+        arrays = parse_program(folder.read(PROGRAM)).arrays
+        report = placement_report(folder.spec, folder.shape, target, folder.layouts, arrays)
+    else:
+        request = options.request(load_spec(model), rows)
+        target = request.target
+        made = schedule(request.spec, request.shape, target, request.policy, request.settings)
+        report = placement_report(request.spec, request.shape, target, made.layouts, made.program.arrays)
+    if json:
+        print_json(report.to_dict())
+        return
+    to_stdout().print(target.describe())
+    to_stdout().print(placement_table(report), soft_wrap=True)
+    for line in placement_lines(report):
+        to_stdout().print(line)
 
 
 def _program(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:

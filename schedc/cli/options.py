@@ -50,7 +50,23 @@ class ScheduleOptions:
         str,
         _option("--target", help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml."),
     ] = "tpu7x:2x2x1"
-    devices: Annotated[int, _option("--devices", help="Devices of the target that run the kernel.")] = 1
+    devices: Annotated[
+        int | None,
+        _option(
+            "--devices",
+            help="Devices of the target that run the kernel.",
+            show_default="the fewest whose HBM holds the model",
+        ),
+    ] = None
+    placement: Annotated[
+        Path | None,
+        _option(
+            "--placement",
+            metavar="FILE",
+            help="YAML with rules of the placement: attention, dense, experts, head.",
+            show_default="by the rules that `schedc inspect placement` shows",
+        ),
+    ] = None
     context: Annotated[
         int | None,
         _option(
@@ -87,12 +103,15 @@ class ScheduleOptions:
     def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
         """Raises UserError for bad values."""
         from schedc.compiler.pipeline import Request
+        from schedc.compiler.placement import fewest_devices
         from schedc.lower.collectives.choose import communication_for
         from schedc.lower.graph import StepShape
+        from schedc.placement.load import load_rules
+        from schedc.placement.rules import PlacementRules
         from schedc.schedule.registry import find_policy
         from schedc.target.target import parse_target
 
-        target = parse_target(self.target, self.devices)
+        target = parse_target(self.target, self.devices or 1)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})
@@ -100,8 +119,12 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
+        rules = PlacementRules() if self.placement is None else load_rules(self.placement)
+        if self.devices is None:
+            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules), target)
+            target = parse_target(self.target, fewest)
         talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
-        shape = StepShape(rows, context, logits, target.devices_used, communication=talk)
+        shape = StepShape(rows, context, logits, target.devices_used, rules, talk)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:

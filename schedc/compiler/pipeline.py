@@ -10,6 +10,7 @@ from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.backends.pallas.memory import added_semaphores, pool_bytes, smem_bytes
 from schedc.compiler.fit import does_not_fit
 from schedc.compiler.passes import Watch
+from schedc.compiler.placement import require_hbm
 from schedc.compiler.refusals import prove
 from schedc.cost.report import CostReport, predict
 from schedc.ir.allocate import DoesNotFit, allocate
@@ -72,6 +73,7 @@ def build(request: Request, watch: Watch | None = None) -> tuple[Schedule, Progr
     policy, settings = request.policy, request.settings
     with watch.timed("schedule"):
         made = schedule(spec, shape, target, policy, settings)
+    require_hbm(spec, shape, target, made, lambda other: schedule(spec, other, target, policy, settings))
     watch.after("schedule", made.program, limits_of(target))
     try:
         with watch.timed("allocate"):

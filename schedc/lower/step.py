@@ -40,6 +40,7 @@ from schedc.lower.head import HeadLowering
 from schedc.lower.norms import norm_items, norm_kind, norm_vectors
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.unsupported import longrope_problems, unsupported
+from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import RopeTable, RowTable
@@ -231,7 +232,7 @@ def rope_tables(spec: ModelSpec, shape: StepShape) -> dict[tuple, RopeTable]:
 
 def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     """Raises SpecError naming everything the kernels cannot express yet, and sizes that are out of range."""
-    problems = list(unsupported(spec, shape.devices))
+    problems = [*unsupported(spec, shape.devices), *placement_problems(spec, shape.devices, shape.placement)]
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
     if not 1 <= shape.context <= spec.max_position:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, whole
+from schedc.placement.widths import PANEL
+from schedc.spec.feed_forwards.moe import Moe
 
 
 @dataclass(frozen=True)
@@ -55,3 +58,11 @@ def best_tensor_parallel(experts: int, width: int, devices: int, unit: int) -> i
     share it, whatever the router does."""
     choices = [n for n in range(1, devices + 1) if devices % n == 0]
     return min(choices, key=lambda n: (split_experts(experts, width, devices, n, unit).waste, -n))
+
+
+def experts_of(moe: Moe, devices: int, rules: PlacementRules) -> ExpertSplit:
+    """As the rules say, else shared by as many devices as wastes least."""
+    shared_by = rules.experts.tensor_parallel if rules.experts else None
+    if shared_by is None:
+        shared_by = best_tensor_parallel(moe.experts, moe.width, devices, PANEL)
+    return split_experts(moe.experts, moe.width, devices, shared_by, PANEL)

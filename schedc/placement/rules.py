@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from schedc.spec.base import Part
 
 
+class ExpertRules(Part):
+    """`expert_parallel` groups of devices hold different experts; `tensor_parallel` devices of a group share each."""
+
+    expert_parallel: int = Field(gt=0)
+    tensor_parallel: int = Field(gt=0)
+
+
 class PlacementRules(Part):
-    """`heads`: query heads with their kv heads, columns of q, k, v and rows of o; `columns`: of gate and up, rows of
-    down; `vocab`: rows of the table, columns of the head. Caches go with the heads that read them.
+    """heads: query heads beside their kv heads, columns of q, k, v and rows of o; columns: of gate and up, rows of
+    down; vocab: columns of the head; replicated: all of it on every device.
+
+    Caches go with the heads that read them. Embeddings, routers, norms and biases of outputs are on every device. A
+    shared expert is divided by columns, as its output joins the sum of the others.
     """
 
     attention: Literal["heads", "replicated"] = "heads"
     dense: Literal["columns", "replicated"] = "columns"
+    experts: ExpertRules | None = Field(default=None, description="None: as many devices share one as wastes least")
     head: Literal["vocab", "replicated"] = "vocab"

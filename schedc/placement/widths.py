@@ -15,3 +15,8 @@ def dense_split(width: int, devices: int, rules: PlacementRules) -> Split:
 def head_split(vocab: int, devices: int, rules: PlacementRules) -> Split:
     """Which ids a device has the head's columns of."""
     return evenly(vocab, devices if rules.head == "vocab" else 1, PANEL)
+
+
+def shared_split(width: int, devices: int) -> Split:
+    """Columns of a shared expert, whose output joins the sum of the routed ones over all devices."""
+    return evenly(width, devices, PANEL)

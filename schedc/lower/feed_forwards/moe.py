@@ -24,7 +24,8 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.parts import WORK, Place, compute
-from schedc.placement.experts import best_tensor_parallel, split_experts
+from schedc.placement.experts import experts_of
+from schedc.placement.widths import shared_split
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, Members, VectorItem
@@ -35,9 +36,7 @@ class MoeLowering:
 
     def __init__(self, moe: Moe, spec: ModelSpec, shape: StepShape, place: Place, source: Region) -> None:
         self.moe, self.spec, self.shape, self.place, self.source = moe, spec, shape, place, source
-        devices = shape.devices
-        tensor_parallel = best_tensor_parallel(moe.experts, moe.width, devices, LANES)
-        self.split = split_experts(moe.experts, moe.width, devices, tensor_parallel, LANES)
+        self.split = experts_of(moe, shape.devices, shape.placement)
         self.members = self.split.experts.each
         self.most = min(shape.rows * moe.top_k, self.members)
         gate = (Columns("mlp.shared_gate", 0, 1),) if moe.shared_gate else ()
@@ -68,7 +67,14 @@ class MoeLowering:
         if moe.shared is not None:
             shared_place = replace(place, part="shared_")
             self.shared = DenseLowering(
-                moe.shared, spec, shape, shared_place, source, weights="mlp.shared", family="shared"
+                moe.shared,
+                spec,
+                shape,
+                shared_place,
+                source,
+                weights="mlp.shared",
+                family="shared",
+                width=shared_split(moe.shared.width, shape.devices),
             )
         self.output = place.named("mlp_out") if self.shared is None else self.shared.output
         self.output_bias = None if self.shared is None else self.shared.output_bias
