@@ -19,7 +19,6 @@ INTERFACE = 2
 def manifest(compiled: Compiled) -> dict[str, Any]:
     program, request = compiled.program, compiled.request
     kinds = {array.name: array for array in program.arrays}
-    shape = shape_to_dict(request.shape)
     return {
         "schedc": __version__,
         "interface": INTERFACE,
@@ -27,13 +26,12 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "model": request.spec.name,
         "target": request.target.name,
         "devices_used": request.target.devices_used,
-        "placement": shape["placement"],
-        "communication": shape["communication"],
         "policy": request.policy,
         "settings": dict(request.settings or {}),
         "rows": request.shape.rows,
         "context": request.shape.context,
         "logits": request.shape.logits,
+        "shape": shape_to_dict(request.shape),
         "kv_tokens": compiled.schedule.plan.kv_tokens,
         "spec": request.spec.model_dump(mode="json", exclude_defaults=True),
         "vmem": {

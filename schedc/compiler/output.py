@@ -118,7 +118,7 @@ def read_output(folder: Path) -> Output:
     try:
         data = json.loads(_read(where))
         interface, spec_data, layouts = data["interface"], data["spec"], data["weights"]["layouts"]
-        sizes = {key: data[key] for key in ("rows", "context", "logits", "placement", "communication")}
+        shape = shape_from_dict(data["shape"])
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
     if interface != INTERFACE:
@@ -126,7 +126,6 @@ def read_output(folder: Path) -> Output:
     spec, faults = validate(ModelSpec, spec_data)
     if spec is None:
         raise UserError("\n".join([f"{where}: its spec cannot be used; compile again", *(f"  {f}" for f in faults)]))
-    shape = shape_from_dict(sizes | {"devices": data["devices_used"]})
     return Output(folder, data, spec, shape, tuple(from_dict(layout) for layout in layouts))
 
 
