@@ -117,12 +117,12 @@ def read_output(folder: Path) -> Output:
     where = folder / MANIFEST
     try:
         data = json.loads(_read(where))
-        interface, spec_data, layouts = data["interface"], data["spec"], data["weights"]["layouts"]
-        shape = shape_from_dict(data["shape"])
+        if data["interface"] != INTERFACE:
+            found = data["interface"]
+            raise UserError(f"{where}: has interface {found}, this schedc has {INTERFACE}; compile again")
+        spec_data, layouts, shape = data["spec"], data["weights"]["layouts"], shape_from_dict(data["shape"])
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
-    if interface != INTERFACE:
-        raise UserError(f"{where}: has interface {interface}, this schedc has {INTERFACE}; compile again")
     spec, faults = validate(ModelSpec, spec_data)
     if spec is None:
         raise UserError("\n".join([f"{where}: its spec cannot be used; compile again", *(f"  {f}" for f in faults)]))

@@ -101,7 +101,7 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
     [
         (
             ["smolm2-135m"],
-            "unknown model 'smolm2-135m'; nearest: smollm2-135m; "
+            "unknown model 'smolm2-135m'; nearest: smollm2-135m, olmo-2-7b; "
             "a spec of your own is given as a file, ./smolm2-135m.yaml",
         ),
         (["./none.yaml"], "none.yaml: cannot be read: No such file or directory"),
@@ -246,5 +246,5 @@ def test_a_damaged_or_old_output_is_refused(schedc: Command) -> None:
     assert refused(schedc("inspect", "ir", "out")) == "out/manifest.json: is not a manifest of schedc; compile again"
     manifest.write_text('{"interface": 0, "spec": {}, "weights": {"layouts": []}}')
     assert refused(schedc("inspect", "ir", "out")) == (
-        "out/manifest.json: has interface 0, this schedc has 1; compile again"
+        "out/manifest.json: has interface 0, this schedc has 2; compile again"
     )
