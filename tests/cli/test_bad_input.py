@@ -142,9 +142,9 @@ def test_bad_arguments_of_compile(schedc: Command, arguments: list[str], message
 
 
 def test_bad_usage_is_exit_code_2_and_says_what_there_is(schedc: Command) -> None:
-    said = schedc("compile", "smollm2-135m", "--weights", "int8")
+    said = schedc("compile", "smollm2-135m", "--weights", "int3")
     assert (said.code, said.out) == (2, "")
-    assert "'--weights'" in said.err and "'int8' is not one of 'bf16', 'f32'" in " ".join(
+    assert "'--weights'" in said.err and "'int3' is not one of 'bf16', 'f32'" in " ".join(
         said.err.replace("│", " ").split()
     )
     said = schedc("compil")
