@@ -2,6 +2,7 @@
 
     python benchmarks/cost.py measure      compile the kernels below, write schedc/cost/measured.yaml (a few minutes)
     python benchmarks/cost.py collectives  compile programs of collectives alone, and add their operations to it
+    python benchmarks/cost.py experts    compile models with experts, and add their operations to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -184,8 +185,35 @@ def measure_collectives() -> None:
         for op, cycles in cycles_of(program)[0]:
             if isinstance(op, Compute) and op.kind.endswith("_wire"):
                 add_found(found, op, cycles)
+    replace_measured(found, lambda kind: kind.endswith("_wire"))
+
+
+EXPERTS = ("route", "expert_weight", "add_weighted", "gate_rows")
+
+
+def measure_experts() -> None:
+    """What belongs to experts, in models of three layers."""
+    found: Found = defaultdict(list)
+    for model, rows, top_k, shared in product(("mixtral-8x22b", "qwen3-30b-a3b"), (1, 4, 16), (2, 8), (False, True)):
+        data = load_spec(model).model_dump(mode="json")
+        data["layers"][0]["repeat"] = 3
+        moe = data["layers"][0]["pattern"][0]["feed_forward"]
+        gate = {"kind": "dense", "width": moe["width"], "gated": True, "activation": "silu"} if shared else None
+        moe |= {"top_k": top_k, "shared": gate, "shared_gate": shared}
+        spec = ModelSpec.model_validate(data)
+        settings = {"depth": 3, "expert_slots": 2}
+        program = schedule(spec, StepShape(rows, 4096), parse_target(TARGET), "ring", settings).program
+        for op, cycles in cycles_of(program)[0]:
+            if isinstance(op, Compute) and op.kind in EXPERTS:
+                add_found(found, op, cycles)
+                print(model, rows, top_k, op.kind, cycles, flush=True)
+    replace_measured(found, lambda kind: kind in EXPERTS)
+
+
+def replace_measured(found: Found, of_these: Callable[[str], bool]) -> None:
+    """Put new measurements in the place of all of the same kinds."""
     data = parse_yaml(MEASURED.read_text())
-    others = [row for row in data["operations"] if not row["operation"].endswith("_wire")]
+    others = [row for row in data["operations"] if not of_these(row["operation"])]
     data["operations"] = sorted([*others, *rows_of(found)], key=lambda row: row["operation"])
     MEASURED.write_text(HEAD + format_yaml(data))
 
@@ -318,6 +346,8 @@ def simulations() -> None:
 
 
 if __name__ == "__main__":
-    {"measure": measure, "collectives": measure_collectives, "fit": fit, "compare": compare, "simulate": simulations}[
-        sys.argv[1]
-    ]()
+    commands = {
+        "measure": measure, "collectives": measure_collectives, "experts": measure_experts, "fit": fit,
+        "compare": compare, "simulate": simulations,
+    }  # fmt: skip
+    commands[sys.argv[1]]()

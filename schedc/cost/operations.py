@@ -171,6 +171,18 @@ def of_heads(columns: str) -> Callable[[Work], Features]:
     return lambda work: {"registers": work["heads"] * work.registers(work.panels(columns))}
 
 
+def of_route(work: Work) -> Features:
+    """Registers of f32[8 experts, rows]. Each choice goes over all of them; each winner goes to a scalar by itself."""
+    registers = -(-work["experts"] // SUBLANES)
+    return {
+        "registers": float(registers),
+        "choice_registers": float(registers * work["top_k"]),
+        "choices": float(work["top_k"]),
+        "winners": float(work["sequences"] * work["top_k"]),
+        "members": float(work["members"]),
+    }
+
+
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
@@ -199,10 +211,22 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "attend_latent": of_attend_latent,
     "latent_outputs": of_heads("rank"),
     "join_values": of_heads("value_dim"),
+    "route": of_route,
+    "expert_weight": lambda work: {"registers": work.registers(1)},
+    "add_weighted": of_columns("columns"),
+    "gate_rows": of_columns("columns"),
     "head_start": lambda work: {"registers": work["rows"] / SUBLANES},
     "head_finish": lambda work: {"registers": work["rows"] / SUBLANES},
 }
 
+
+INNER_TRIPS: Mapping[str, Callable[[Work], float]] = {
+    "route": lambda work: float(work["sequences"] * work["top_k"] - 1),
+}
+"""Trips of a loop inside an operation beyond the first, which is all that its bundles count."""
+
+INNER_TRIP_CYCLES = 9.0
+"""Of a short scalar loop that looks a flag up and sets it: FACTS, the list of the distinct experts."""
 
 UNMEASURED: Mapping[str, str] = {
     "as_operand": "residual_add",
@@ -246,6 +270,8 @@ class CycleTable:
         note = f"{op.kind}: not measured, counted as {stand_in}" if stand_in else None
         note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else note
         cycles = formula.base + sum(formula.per.get(name, 0.0) * amount for name, amount in found.items())
+        if op.kind in INNER_TRIPS:
+            cycles += INNER_TRIP_CYCLES * INNER_TRIPS[op.kind](Work.of(op, self.cost))
         return max(0.0, cycles), note
 
 

@@ -11,13 +11,12 @@ from tests.reference.moe_specs import FEATURES
 pytestmark = pytest.mark.kernel
 
 SHAPE = StepShape(rows=2, context=50, logits=True)
-UNSUPPORTED = ("weighed input", "latent")
 DEAR = ("softmax", "groups by their best", "weights as they are", "shared", "many experts", "plain experts")
 
 
 def cases() -> list:
     found = []
-    for index, name in enumerate(name for name in FEATURES if name not in UNSUPPORTED):
+    for index, name in enumerate(FEATURES):
         slow = [pytest.mark.slow] if name in DEAR else []
         first, second = ("eager", "on_wait") if index % 2 else ("on_wait", "eager")
         found.append(pytest.param(name, first, marks=slow, id=f"{name}, {first}"))

@@ -6,7 +6,15 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from schedc.backends.pallas.operations.norm import with_bias
-from schedc.backends.pallas.operations.words import LANES, lane_index, load_panels, store_panels
+from schedc.backends.pallas.operations.words import (
+    DTYPES,
+    LANES,
+    lane_index,
+    load_panels,
+    operand_words,
+    store_operand,
+    store_panels,
+)
 
 
 def expert_weight(weights, out, expert, *, rows):
@@ -20,12 +28,25 @@ def row_index(rows):
     return lax.broadcasted_iota(jnp.int32, (rows, LANES), 0)
 
 
-def add_weighted(y, weight, out, bias=None, *, rows, columns):
-    """out += weight · (y + bias) in the rows whose weight is not 0; the others keep their bits, whatever y is there."""
+def weigh_operand(x, weight, out, *, rows, columns, dtype):
+    """out = weight · x, both the left side of a dot."""
+    panels = -(-columns // LANES)
+    scale = load_panels(weight, rows, 1)[0]
+    height = operand_words(rows, dtype)
+    words = [x[pl.ds(panel * height, height), :] for panel in range(panels)]
+    values = [pltpu.bitcast(word, DTYPES[dtype]).astype(jnp.float32)[:rows] for word in words]
+    store_operand(out, rows, [value * scale for value in values], dtype)
+
+
+def add_weighted(y, weight, out, bias=None, *, rows, columns, weighed=False):
+    """out += weight · (y + bias) in the rows whose weight is not 0; the others keep their bits, whatever y is there.
+
+    `weighed`: y has been made of an input that was weighed, so it is added as it is.
+    """
     panels = -(-columns // LANES)
     scale = load_panels(weight, rows, 1)[0]
     values = with_bias(load_panels(y, rows, panels), bias)
-    added = [jnp.where(scale != 0.0, scale * value, 0.0) for value in values]
+    added = [jnp.where(scale != 0.0, value if weighed else scale * value, 0.0) for value in values]
     store_panels(out, rows, [old + new for old, new in zip(load_panels(out, rows, panels), added, strict=True)])
 
 

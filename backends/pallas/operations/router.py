@@ -18,8 +18,9 @@ def route(
     """Choose `top_k` experts for every active row.
 
     weights f32[experts, 128]: in lane r what row r weighs each expert with, exactly 0 if it has not chosen it.
-    In SMEM: `winners` i32[sequences * top_k], of every row the best first; of the `members` experts from `first` on
-    that this device holds, `chosen` are the `count` different ones that an active row has chosen, counted from `first`.
+    In SMEM: `winners` i32[sequences * top_k], of every active row the best first, -1 of the others; of the `members`
+    experts from `first` on that this device holds, `chosen` are the `count` different ones among them, counted from
+    `first`.
     """
     values = [panel * multiplier for panel in load_panels(logits, rows, -(-experts // LANES))]
     if bias is not None:
@@ -33,12 +34,14 @@ def route(
         choice = of_best_groups(choice, experts // groups, groups_kept, group_score)
     ids, taken = largest(choice, top_k, experts)
     weighed = WEIGHTS[score](scores, taken, renormalise, epsilon)
-    held = jnp.where(taken & is_live(active), weighed * scale, 0.0)
+    live = is_live(active)
+    held = jnp.where(taken & live, weighed * scale, 0.0)
     store_panels(weights, held.shape[0], [held])
+    ids = [jnp.where(live, best, -1) for best in ids]
     for row in range(sequences):
         for place, best in enumerate(ids):
             winners[row * top_k + place] = best[0, row]
-    find_chosen(winners, seen, chosen, count, active, first, members=members, top_k=top_k, by_number=by_number)
+    find_chosen(winners, seen, chosen, count, first, total=sequences * top_k, members=members, by_number=by_number)
 
 
 def turned(panels, experts, past):
@@ -135,27 +138,23 @@ def is_live(active):
     return live
 
 
-def find_chosen(winners, seen, chosen, count, active, first, *, members, top_k, by_number):
-    """List every member that an active row has chosen once, in the order of the rows' choices or by its number."""
+def find_chosen(winners, seen, chosen, count, first, *, total, members, by_number):
+    """List every member among the `total` winners once, in their order or by its number."""
     for member in range(members):
         seen[member] = 0
     for place in range(chosen.shape[0]):
         chosen[place] = 0
 
-    def mark(winner, found, flag):
+    def mark(winner, found):
         """List it if it is new; past the last one there is room for what is not."""
         member = winners[winner] - first
         held = jnp.minimum(jnp.maximum(member, 0), members - 1)
-        new = ((member == held) & (flag != 0) & (seen[held] == 0)).astype(jnp.int32)
+        new = ((member == held) & (seen[held] == 0)).astype(jnp.int32)
         chosen[found] = held
         seen[held] = seen[held] | new
         return found + new
 
-    found = jnp.int32(0)
-    for row, flag in enumerate(active):
-        start = row * top_k
-        found = lax.fori_loop(start, start + top_k, lambda winner, found, flag=flag: mark(winner, found, flag), found)
-
+    found = lax.fori_loop(0, total, mark, jnp.int32(0))
     if by_number:
 
         def collect(member, found):

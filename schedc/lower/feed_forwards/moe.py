@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from schedc.ir.expr import Const, Element, Expr, Rank, add, floordiv, mod, mul
-from schedc.ir.program import Buffer, Op, Region, Scalars
+from schedc.ir.program import Attribute, Buffer, Op, Region, Scalars
 from schedc.lower.feed_forwards.dense import DenseLowering, output_rows, projection
 from schedc.lower.graph import (
     LANES,
@@ -23,11 +24,14 @@ from schedc.lower.graph import (
     ceil_div,
     round_up,
 )
-from schedc.lower.parts import WORK, Place, compute
+from schedc.lower.norms import norm_kind
+from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.experts import experts_of
 from schedc.placement.widths import shared_split
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import ModelSpec
+from schedc.spec.norm import Norm
+from schedc.spec.storage import Family
 from schedc.weights.layout import Columns, Members, VectorItem
 
 
@@ -39,25 +43,25 @@ class MoeLowering:
         self.split = experts_of(moe, shape.devices, shape.placement)
         self.members = self.split.experts.each
         self.most = min(shape.rows * moe.top_k, self.members)
+        self.inner = moe.input_width or spec.hidden
         gate = (Columns("mlp.shared_gate", 0, 1),) if moe.shared_gate else ()
-        self.router = Matrix(
-            place.named("w_router"),
-            spec.quantization.format("router"),
-            spec.quantization.operand_dtype,
-            spec.hidden,
-            (Columns("mlp.router", 0, moe.experts), *gate),
-            place.layers,
-        )
+        self.router = self._matrix("router", "router", spec.hidden, (Columns("mlp.router", 0, moe.experts), *gate))
+        self.latent_in = self._matrix("latent_in", "dense", spec.hidden, (Columns("mlp.latent_in", 0, self.inner),))
+        self.latent_out = self._matrix("latent_out", "dense", self.inner, (Columns("mlp.latent_out", 0, spec.hidden),))
         members = Members(0, self.members, of=moe.experts, **self.split.experts.shard())
+        read = source
+        if moe.latent is not None or moe.weigh_input:
+            read = Region(place.named("expert_in"), self._operand_rows(self.inner))
         self.expert = DenseLowering(
             moe.expert,
             spec,
             shape,
             replace(place, part="expert_"),
-            source,
+            read,
             weights="mlp.experts.*",
             family="experts",
             width=self.split.width,
+            depth=self.inner,
             members=(members,),
         )
         self.expert_vectors = VectorBlock(
@@ -77,8 +81,19 @@ class MoeLowering:
                 width=shared_split(moe.shared.width, shape.devices),
             )
         self.output = place.named("mlp_out") if self.shared is None else self.shared.output
+        self.total = self.output if moe.latent is None else place.named("expert_sum")
         self.output_bias = None if self.shared is None else self.shared.output_bias
         self.partial = self.split.is_split
+
+    def _matrix(self, name: str, family: Family, depth: int, columns: tuple[Columns, ...]) -> Matrix:
+        stored, dtype = self.spec.quantization.format(family), self.spec.quantization.operand_dtype
+        return Matrix(self.place.named(f"w_{name}"), stored, dtype, depth, columns, self.place.layers)
+
+    def _operand_rows(self, columns: int) -> int:
+        return ceil_div(columns, LANES) * operand_words(self.shape.padded_rows, self.spec.quantization.operand_dtype)
+
+    def _sum_rows(self, columns: int) -> int:
+        return ceil_div(columns, LANES) * self.shape.padded_rows
 
     def _expert_vectors(self) -> tuple[VectorItem, ...]:
         """Biases of the experts. Of devices that share an expert the first alone adds its output's."""
@@ -92,36 +107,52 @@ class MoeLowering:
 
     def matrices(self) -> tuple[Stream, ...]:
         shared = self.shared.matrices() if self.shared else ()
+        latent = () if self.moe.latent is None else (self.latent_in, self.latent_out)
         vectors = (self.expert_vectors,) if self.expert_vectors.items else ()
-        return (self.router, *shared, *vectors, *self.expert.matrices())
+        return (self.router, *shared, *latent, *vectors, *self.expert.matrices())
 
     def vectors(self) -> tuple[VectorItem, ...]:
-        router, experts = self.moe.router, self.moe.experts
-        wanted = (("mlp.router_bias", router.bias), ("mlp.selection_bias", router.selection_bias))
-        items = tuple(VectorItem(name, experts) for name, present in wanted if present)
-        return items + (self.shared.vectors() if self.shared else ())
+        moe, latent = self.moe, self.moe.latent
+        wanted = (("mlp.router_bias", moe.router.bias), ("mlp.selection_bias", moe.router.selection_bias))
+        items = [VectorItem(name, moe.experts) for name, present in wanted if present]
+        norms = {"mlp.expert_norm": moe.expert_norm}
+        if latent is not None:
+            norms |= {"mlp.latent_norm_in": latent.norm_in, "mlp.latent_norm_out": latent.norm_out}
+        for name, norm in norms.items():
+            if norm is not None and norm.weight:
+                items.append(VectorItem(f"{name}_weight", self.inner, add=float(norm.unit_offset)))
+            if norm is not None and norm.bias:
+                items.append(VectorItem(f"{name}_bias", self.inner))
+        return (*items, *(self.shared.vectors() if self.shared else ()))
 
     def declarations(self, grain: Grain) -> Declarations:
-        rows, named, experts = self.shape.padded_rows, self.place.named, self.moe.experts
+        rows, named, moe = self.shape.padded_rows, self.place.named, self.moe
+        buffers = {
+            named("router_logits"): output_rows(self.router, grain, rows),
+            named("routed"): round_up(moe.experts, 8),
+            named("expert_scale"): rows,
+        }
+        if self.expert.source.storage == named("expert_in"):
+            buffers[named("expert_in")] = self.expert.source.rows
+        if self.shared is None:
+            buffers[self.output] = self._sum_rows(self.spec.hidden)
+        if moe.latent is not None:
+            buffers[named("expert_latent")] = output_rows(self.latent_in, grain, rows)
+            buffers[self.total] = self._sum_rows(self.inner)
+            buffers[named("expert_latent_sum")] = self._operand_rows(self.inner)
+            buffers[named("expert_latent_back")] = output_rows(self.latent_out, grain, rows)
+        buffers |= {region.storage: region.rows for _, region in self._kept_vectors()}
         own = Declarations(
-            buffers=(
-                Buffer(named("router_logits"), WORK, output_rows(self.router, grain, rows)),
-                Buffer(named("routed"), WORK, round_up(experts, 8)),
-                Buffer(named("expert_scale"), WORK, rows),
-            ),
+            buffers=tuple(Buffer(name, WORK, size) for name, size in buffers.items()),
             scalars=(
-                Scalars(named("winner"), self.shape.rows * self.moe.top_k, 0, experts - 1, "local"),
+                Scalars(named("winner"), self.shape.rows * moe.top_k, -1, moe.experts - 1, "local"),
                 Scalars(named("expert_seen"), self.members, 0, 1, "local"),
                 Scalars(named("expert"), self.most + 1, 0, self.members - 1, "local"),
                 Scalars(named("expert_count"), 1, 0, self.most, "local"),
             ),
         )
-        if self.shared is None:
-            panels = ceil_div(self.spec.hidden, LANES)
-            own += Declarations((Buffer(self.output, WORK, panels * rows),))
-        else:
-            own += self.shared.declarations(grain)
-        return own + self.expert.declarations(grain)
+        shared = Declarations() if self.shared is None else self.shared.declarations(grain)
+        return own + shared + self.expert.declarations(grain)
 
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         return ()
@@ -133,52 +164,113 @@ class MoeLowering:
         return ()
 
     def phases(self, grain: Grain) -> tuple[Phase | Each, ...]:
-        named, rows = self.place.named, self.shape.padded_rows
-        first = self._shared_phases(grain)
-        each = Each(
-            named("experts"),
-            named("e"),
-            Selection(named("expert"), named("expert_count"), self.members, self.most, known=first[0].name),
-            (
-                *self.expert.phases(grain),
-                Phase(named("expert_add"), self._add, vectors=self.expert.vector_block if self._has_bias else None),
-            ),
+        named, rows, vectors = self.place.named, self.shape.padded_rows, self.place.named("vectors")
+        before = (
+            *self._latent_in_phases(grain),
+            Phase(named("experts_begin"), self._begin_sum, vectors=vectors),
+            *(self.shared.phases(grain) if self.shared else ()),
+            *((Phase(named("shared_gate"), lambda site: self._gate(grain)),) if self.moe.shared_gate else ()),
         )
+        has_bias = self.expert.output_bias is not None
+        members = (
+            Phase(named("expert_weight"), self._weight),
+            *self.expert.phases(grain),
+            Phase(named("expert_add"), self._add, vectors=self.expert.vector_block if has_bias else None),
+        )
+        selection = Selection(named("expert"), named("expert_count"), self.members, self.most, known=before[0].name)
         return (
             projection(named("router"), self.router, self.source, named("router_logits"), grain, rows),
-            Phase(named("route"), lambda site: self._route(site, grain), vectors=named("vectors")),
-            *first,
-            each,
+            Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors),
+            *before,
+            Each(named("experts"), named("e"), selection, members),
+            *self._latent_out_phases(grain),
         )
 
-    @property
-    def _has_bias(self) -> bool:
-        return self.expert.output_bias is not None
+    def _begin_sum(self, site: Site) -> tuple[Op, ...]:
+        """The sum begins as zero, or as what the shared expert gives; what every expert needs of the layer is kept."""
+        total = Region(self.total, self._sum_rows(self.inner))
+        from_zero = self.shared is None or self.total != self.output
+        kept = [compute("move", {"x": site.vector(weight)}, {"out": region}) for weight, region in self._kept_vectors()]
+        return (*((compute("zero", writes={"out": total}),) if from_zero else ()), *kept)
 
-    def _shared_phases(self, grain: Grain) -> tuple[Phase, ...]:
-        """The sum begins as what the shared expert gives, or as zero."""
-        named, rows, moe = self.place.named, self.shape.padded_rows, self.moe
-        panels = ceil_div(self.spec.hidden, LANES)
-        total = Region(self.output, panels * rows)
-        if self.shared is None:
-            return (Phase(named("clear"), lambda site: (compute("zero", writes={"out": total}),)),)
-        phases = self.shared.phases(grain)
-        if not moe.shared_gate:
-            return phases
+    def _kept_vectors(self) -> Iterator[tuple[str, Region]]:
+        """The norm of the experts' outputs: (weight, where it is kept while the layer's vectors make room)."""
+        norm = self.moe.expert_norm
+        for part in ("weight", "bias"):
+            if norm is not None and getattr(norm, part):
+                rows = ceil_div(self.inner, LANES)
+                yield f"mlp.expert_norm_{part}", Region(self.place.named(f"expert_norm_{part}"), rows)
 
-        def gate(site: Site) -> tuple[Op, ...]:
-            return (
-                compute(
-                    "gate_rows",
-                    {"logits": self._logits(grain)},
-                    updates={"y": total},
-                    rows=rows,
-                    columns=self.spec.hidden,
-                    column=moe.experts,
-                ),
-            )
+    def _gate(self, grain: Grain) -> tuple[Op, ...]:
+        return (
+            compute(
+                "gate_rows",
+                {"logits": self._logits(grain)},
+                updates={"y": Region(self.output, self._sum_rows(self.spec.hidden))},
+                rows=self.shape.padded_rows,
+                columns=self.spec.hidden,
+                column=self.moe.experts,
+            ),
+        )
 
-        return (*phases, Phase(named("shared_gate"), gate))
+    # The latent space
+
+    def _latent_in_phases(self, grain: Grain) -> tuple[Phase, ...]:
+        latent, named = self.moe.latent, self.place.named
+        if latent is None:
+            return ()
+        result = Region(named("expert_latent"), self._sum_rows(self.inner))
+        operand = Region(named("expert_in"), self._operand_rows(self.inner))
+        if self.moe.weigh_input:
+            operand = replace(operand, storage=named("expert_latent_in"))
+
+        def normed(site: Site) -> tuple[Op, ...]:
+            return (self._as_operand(site, latent.norm_in, "mlp.latent_norm_in", result, operand),)
+
+        return (
+            projection(
+                named("expert_latent_in"), self.latent_in, self.source, result.storage, grain, self.shape.padded_rows
+            ),
+            Phase(named("expert_latent_norm_in"), normed, vectors=named("vectors")),
+        )
+
+    def _latent_out_phases(self, grain: Grain) -> tuple[Phase, ...]:
+        latent, named, rows = self.moe.latent, self.place.named, self.shape.padded_rows
+        if latent is None:
+            return ()
+        total = Region(self.total, self._sum_rows(self.inner))
+        operand = Region(named("expert_latent_sum"), self._operand_rows(self.inner))
+        back = Region(named("expert_latent_back"), self._sum_rows(self.spec.hidden))
+        output = replace(back, storage=self.output)
+
+        def normed(site: Site) -> tuple[Op, ...]:
+            return (self._as_operand(site, latent.norm_out, "mlp.latent_norm_out", total, operand),)
+
+        def leave(site: Site) -> tuple[Op, ...]:
+            if self.shared is None:
+                return (compute("move", {"x": back}, {"out": output}),)
+            shape = {"rows": rows, "columns": self.spec.hidden}
+            return (compute("residual_add", {"y": back}, updates={"x": output}, attributes=shape),)
+
+        return (
+            Phase(named("expert_latent_norm_out"), normed, vectors=named("vectors")),
+            projection(named("expert_latent_out"), self.latent_out, operand, back.storage, grain, rows),
+            Phase(named("expert_latent_add"), leave),
+        )
+
+    def _as_operand(self, site: Site, norm: Norm | None, name: str, x: Region, out: Region) -> Op:
+        """The left side of a dot, normalised if there is a norm."""
+        shape: dict[str, Attribute] = {
+            "rows": self.shape.padded_rows,
+            "columns": self.inner,
+            "dtype": self.spec.quantization.operand_dtype,
+        }
+        if norm is None:
+            return compute("as_operand", {"x": x}, {"out": out}, attributes=shape)
+        parts = {part: site.vector(f"{name}_{part}") for part in ("weight", "bias") if getattr(norm, part)}
+        return compute("norm", {"x": x} | parts, {"out": out}, attributes=shape, eps=norm.eps, kind=norm_kind(norm))
+
+    # The router and the experts
 
     def _logits(self, grain: Grain) -> Region:
         return Region(self.place.named("router_logits"), output_rows(self.router, grain, self.shape.padded_rows))
@@ -232,25 +324,49 @@ class MoeLowering:
     def _weights(self) -> Region:
         return Region(self.place.named("routed"), round_up(self.moe.experts, 8))
 
-    def _add(self, site: Site) -> tuple[Op, ...]:
-        """Of the rows that have chosen it, and of no other."""
-        rows, panels = self.shape.padded_rows, ceil_div(self.spec.hidden, LANES)
-        weight = Region(self.place.named("expert_scale"), rows)
+    def _weight(self, site: Site) -> tuple[Op, ...]:
+        """What each row weighs the expert with; its input, where that is weighed."""
         assert site.member is not None
-        expert = add(self._first, site.member)
-        return (
+        rows, scale = self.shape.padded_rows, Region(self.place.named("expert_scale"), self.shape.padded_rows)
+        ops: tuple[Op, ...] = (
             compute(
-                "expert_weight", {"weights": self._weights}, {"out": weight}, scalars={"expert": expert}, rows=rows
-            ),
-            compute(
-                "add_weighted",
-                reads={
-                    "y": Region(self.expert.output, panels * rows),
-                    "weight": weight,
-                    "bias": site.vector(self.expert.output_bias) if self.expert.output_bias else None,
-                },
-                updates={"out": Region(self.output, panels * rows)},
+                "expert_weight",
+                {"weights": self._weights},
+                {"out": scale},
+                scalars={"expert": add(self._first, site.member)},
                 rows=rows,
-                columns=self.spec.hidden,
             ),
         )
+        if self.moe.weigh_input:
+            latent = self.moe.latent is not None
+            x = replace(self.expert.source, storage=self.place.named("expert_latent_in")) if latent else self.source
+            ops += (
+                compute(
+                    "weigh_operand",
+                    {"x": x, "weight": scale},
+                    {"out": self.expert.source},
+                    rows=rows,
+                    columns=self.inner,
+                    dtype=self.spec.quantization.operand_dtype,
+                ),
+            )
+        return ops
+
+    def _add(self, site: Site) -> tuple[Op, ...]:
+        """Of the rows that have chosen it, and of no other."""
+        rows, bias, norm = self.shape.padded_rows, self.expert.output_bias, self.moe.expert_norm
+        y = Region(self.expert.output, self._sum_rows(self.inner))
+        shape: dict[str, Attribute] = {"rows": rows, "columns": self.inner}
+        ops: tuple[Op, ...] = ()
+        if norm is not None:
+            parts = {weight.removeprefix("mlp.expert_norm_"): region for weight, region in self._kept_vectors()}
+            attributes = shape | {"eps": norm.eps, "kind": norm_kind(norm)}
+            ops = (compute("norm_in_place", parts, updates={"x": y}, attributes=attributes),)
+        reads = {
+            "y": y,
+            "weight": Region(self.place.named("expert_scale"), rows),
+            "bias": site.vector(bias) if bias is not None else None,
+        }
+        updates = {"out": Region(self.total, y.rows)}
+        weighed = {"weighed": True} if self.moe.weigh_input else {}
+        return (*ops, compute("add_weighted", reads, updates=updates, attributes=shape, **weighed))
