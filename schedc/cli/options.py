@@ -83,7 +83,11 @@ class ScheduleOptions:
     ] = None
     weights: Annotated[
         StoredFormat | None,
-        _option("--weights", help="Format of the weights that are not unquantised.", show_default="as the spec says"),
+        _option(
+            "--weights",
+            help="Format of the weights, but for families that the spec gives one of their own.",
+            show_default="as the spec says",
+        ),
     ] = None
     kv: Annotated[
         CacheFormat | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")
@@ -96,6 +100,15 @@ class ScheduleOptions:
             metavar="NAME",
             help="How devices sum what each has a part of: one_shot, two_phase, hierarchical or ring.",
             show_default="the quickest by the chip's figures",
+        ),
+    ] = None
+    forms: Annotated[
+        list[str] | None,
+        _option(
+            "--form",
+            metavar="FORMAT=FORM",
+            help="How dots take weights of a format, as in mxfp4=dequantised; may be repeated.",
+            show_default="the form of the fewest cycles",
         ),
     ] = None
     wire: Annotated[Format, _option("--wire", help="Format of what devices send each other to be summed.")] = "f32"
@@ -124,12 +137,13 @@ class ScheduleOptions:
             fewest = fewest_devices(spec, StepShape(rows, context, placement=rules), target)
             target = parse_target(self.target, fewest)
         talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
-        shape = StepShape(rows, context, logits, target.devices_used, rules, talk)
+        forms = parse_forms(self.forms)
+        shape = StepShape(rows, context, logits, target.devices_used, rules, talk, forms=forms)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""
-        names = {"settings": "set"}
+        names = {"settings": "set", "forms": "form"}
         changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{names.get(name, name)}" for name in changed]
 
@@ -144,6 +158,20 @@ def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
     if options.given():
         raise UserError(f"{text}: has been compiled; {', '.join(options.given())} cannot be given for it")
     return read_output(Path(text))
+
+
+def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """`mxfp4=dequantised` → (("mxfp4", "dequantised"),). Raises UserError for what is no form of a format."""
+    from schedc.target.products import products_file
+
+    known, forms = products_file().forms, {}
+    for text in texts or ():
+        stored, _, form = text.partition("=")
+        if form not in known.get(stored, {}):
+            listed = "; ".join(f"{name}={' or '.join(some)}" for name, some in known.items() if len(some) > 1)
+            raise UserError(f"--form {text}: there are {listed}")
+        forms[stored] = form
+    return tuple(forms.items())
 
 
 def parse_settings(texts: Sequence[str]) -> dict[str, int | float]:

@@ -8,7 +8,7 @@ import typer
 
 from schedc.cli.console import Json, print_json
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
-from schedc.cli.weights import WeightsFile, byte_progress, weights_path
+from schedc.cli.weights import Rounding, WeightsFile, byte_progress, opened, weights_path
 from schedc.errors import UserError
 
 
@@ -26,6 +26,7 @@ def pack(
         ),
     ],
     weights_file: WeightsFile = None,
+    round: Rounding = None,
     device: Annotated[
         str, typer.Option("--device", help="The devices to pack for: all, one as in 3, or some as in 8-15 or 0,2,4.")
     ] = "all",
@@ -40,13 +41,14 @@ def pack(
 
       schedc pack out/smollm2-135m -o smollm2.packed
 
+      schedc pack qwen3-8b --weights int8 --round nearest --weights-file ~/models/qwen3-8b -o qwen.packed
+
       schedc pack out/llama-3.1-70b --device 8-15 --weights-file ~/models/llama -o llama.packed
     """
     from schedc.compiler.pipeline import build
     from schedc.spec.load import load_spec
     from schedc.weights.head_order import for_kernel
     from schedc.weights.layout import layouts_hash, on_device
-    from schedc.weights.open import open_weights
     from schedc.weights.pack import pack as write
 
     folder = compiled_folder(model, options)
@@ -56,7 +58,7 @@ def pack(
         request = options.request(load_spec(model))
         spec, shape, layouts = request.spec, request.shape, build(request)[0].layouts
     devices = parse_devices(device, shape.devices)
-    source = open_weights(weights_path(spec, weights_file), spec)
+    source = opened(weights_path(spec, weights_file), spec, round)
     files = []
     for number in devices:
         mine = [on_device(layout, number) for layout in layouts]

@@ -11,7 +11,7 @@ import typer
 
 from schedc.cli.console import Json, Stages, print_json
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
-from schedc.cli.weights import WeightsFile, byte_progress, find_tokenizer, weights_path
+from schedc.cli.weights import Rounding, WeightsFile, byte_progress, find_tokenizer, opened, weights_path
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def run(
     prompt: Annotated[list[str], typer.Option("--prompt", "-p", help="Text to go on with; repeated: one row each.")],
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Tokens to generate.", min=1)] = 16,
     weights_file: WeightsFile = None,
+    round: Rounding = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option("--tokenizer", help="A tokenizer.json or its folder.", show_default="that of the weights"),
@@ -72,10 +73,9 @@ def run(
 
     with stages.stage("read the weights"):
         from schedc.reference.reference import Reference
-        from schedc.weights.open import open_weights
 
         path = weights_path(spec, weights_file)
-        source = open_weights(path, spec)
+        source = opened(path, spec, round)
         words = find_tokenizer(path, tokenizer)
     prompts = [words.encode(text) for text in prompt]
     check_prompts(prompts, runnable.shape.rows, runnable.shape.context)

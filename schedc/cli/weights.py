@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from schedc.cli.console import to_stderr
 
 if TYPE_CHECKING:
     from schedc.spec.model import ModelSpec
+    from schedc.weights.source import WeightSource
     from schedc.weights.tokenizer import Tokenizer
 
 WeightsFile = Annotated[
@@ -21,6 +22,25 @@ WeightsFile = Annotated[
         show_default="fetched, if a package has them",
     ),
 ]
+
+
+Rounding = Annotated[
+    Literal["nearest"] | None,
+    typer.Option(
+        "--round",
+        help="Round floating-point weights to the quantised formats of the spec, each by its own rule.",
+        show_default="not rounded: refused where a format wants it",
+    ),
+]
+
+
+def opened(path: Path, spec: "ModelSpec", rounding: str | None) -> "WeightSource":
+    """The weights of a file, checked against the spec. Raises UserError as `open_weights` does."""
+    from schedc.weights.open import open_weights
+    from schedc.weights.rounded import Rounded
+
+    source = open_weights(path, spec)
+    return source if rounding is None else Rounded(source, spec)
 
 
 def weights_path(spec: "ModelSpec", given: Path | None) -> Path:

@@ -5,6 +5,7 @@ import pytest
 from ml_dtypes import float4_e2m1fn, float8_e8m0fnu
 
 from schedc.errors import UserError
+from schedc.spec.model import ModelSpec
 from schedc.weights.formats import FORMATS, cut_at
 from schedc.weights.formats.format import Section
 from schedc.weights.formats.mxfp4 import power
@@ -12,6 +13,8 @@ from schedc.weights.formats.rounding import from_e2m1
 from schedc.weights.forms.panel_matrix import unpack_numbers
 from schedc.weights.layout import Columns, Inputs, PanelMatrix
 from schedc.weights.pack import pack_arrays, unpack
+from schedc.weights.random_weights import RandomWeights
+from schedc.weights.rounded import Rounded
 from schedc.weights.source import stored_numbers
 from schedc.weights.words import to_bits
 
@@ -179,3 +182,16 @@ def test_another_format_than_the_stored_one_is_refused_and_nothing_is_rounded_un
     floats.format = lambda name: None  # type: ignore[method-assign,assignment,return-value]
     with pytest.raises(UserError, match="head: the weights are floating-point numbers, the kernel wants mxfp4; pack"):
         stored_numbers(floats, "head", "mxfp4", (0, 8))
+
+
+def test_weights_are_rounded_where_it_is_asked_for_and_alike_in_any_pieces(spec: ModelSpec) -> None:
+    quantised = spec.model_copy(update={"quantization": spec.quantization.model_copy(update={"weights": "nvfp4"})})
+    floats = RandomWeights(spec, 0)
+    rounded = Rounded(floats, quantised)
+    assert rounded.format("layers.0.attn.q") == "nvfp4"
+    assert rounded.format("embed") is None
+    assert rounded.identity() != floats.identity()
+    whole = rounded.numbers("layers.0.attn.q", (0, 32))
+    assert_bits({name: bits[8:20] for name, bits in whole.items()}, rounded.numbers("layers.0.attn.q", (8, 20)))
+    np.testing.assert_array_equal(rounded.load("layers.0.attn.q"), FORMATS["nvfp4"].decode(whole))
+    np.testing.assert_array_equal(rounded.load("layers.0.attn.q_bias"), floats.load("layers.0.attn.q_bias"))
