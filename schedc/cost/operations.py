@@ -137,6 +137,8 @@ def of_wire(operand: str) -> Callable[[Work], Features]:
 
     def features(work: Work) -> Features:
         registers = work[f"{operand}_rows"] / SUBLANES
+        if work.attributes.get("height") and operand != "blocks":
+            registers *= work["used"] / work["height"]
         return {"registers": registers, "bf16_registers": registers * (work.attributes["wire"] == "bf16")}
 
     return features

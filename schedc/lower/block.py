@@ -67,11 +67,11 @@ class BlockLowering:
         return tuple(self._cut(part, grain) for part in (self.mixer, self.feed_forward) if part.partial)
 
     def _cut(self, part: Part, grain: Grain) -> Cut:
-        last = part.phases(grain)[-1]
+        last, height, used = part.phases(grain)[-1], self.shape.padded_rows, self.shape.rows
         if grain.sums == "tiles" and isinstance(last, Phase) and last.fills == part.output:
             matrix = next(matrix for matrix in part.matrices() if matrix.name == last.stream)
-            return Cut(grain.tile_units[matrix.name] * self.shape.padded_rows, grain.tiles(matrix))
-        return Cut(residual_rows(self.spec, self.shape))
+            return Cut(grain.tile_units[matrix.name] * height, grain.tiles(matrix), height, used)
+        return Cut(residual_rows(self.spec, self.shape), 1, height, used)
 
     def phases(self, grain: Grain, sums: Sequence[Sum]) -> tuple[Phase | Each, ...]:
         """`sums` are those of the partial outputs of a layer, in their order."""

@@ -38,44 +38,70 @@ def from_words(words, dtype):
     return pltpu.bitcast(words, DTYPES[dtype]).astype(jnp.float32)
 
 
-def pack_wire(x, out, *, wire, levels):
+def parts_of(rows, levels, height, used):
+    """(place, start, step, rows) of the parts of so many rows of f32, in the order of the members; or, of panels of
+    `height` rows of which `used` are sent, the rows 0 of all panels, then the rows 1."""
+    if height:
+        return [(row, row, height, rows // height) for row in range(used)]
+    order = wire_order(levels)
+    return [(place, part * (rows // len(order)), 1, rows // len(order)) for part, place in enumerate(order)]
+
+
+def part_words(words, parts, per_word, height):
+    """Words of a part on the wire: what there is, cut evenly, or whole groups of 8 for the panels of a row."""
+    return -(-parts[0][3] // (8 * per_word)) * 8 if height else words // len(parts)
+
+
+def part_rows(start, step, first, count):
+    """`count` rows of a part from its row `first`."""
+    return pl.ds(start + first, count) if step == 1 else pl.ds(start + first * step, count, stride=step)
+
+
+def pack_wire(x, out, *, wire, levels, height=0, used=0):
     """Round the parts of f32[rows, 128] to the wire."""
-    order, per_word = wire_order(levels), 1 if wire == "f32" else 2
-    rows, words = x.shape[0] // len(order), out.shape[0] // len(order)
-    for part, place in enumerate(order):
+    per_word, parts = 1 if wire == "f32" else 2, parts_of(x.shape[0], levels, height, used)
+    words = part_words(out.shape[0], parts, per_word, height)
+    for place, begin, step, rows in parts:
         for first, count in pieces(words):
             start = first * per_word
             there = max(0, min(count * per_word, rows - start))
             value = jnp.zeros((count * per_word - there, LANES), jnp.float32)
             if there:
-                data = pltpu.bitcast(x[pl.ds(part * rows + start, there), :], jnp.float32)
+                data = pltpu.bitcast(x[part_rows(begin, step, start, there), :], jnp.float32)
                 value = data if there == count * per_word else jnp.concatenate([data, value], axis=0)
             out[pl.ds(place * words + first, count), :] = to_words(value, wire)
+    rest = out.shape[0] - words * len(parts)
+    if rest:
+        out[pl.ds(words * len(parts), rest), :] = jnp.zeros((rest, LANES), jnp.int32)
 
 
-def unpack_wire(blocks, out, *, wire, levels):
+def unpack_wire(blocks, out, *, wire, levels, height=0, used=0):
     """The parts f32[rows, 128] of what is on the wire."""
-    order, per_word = wire_order(levels), 1 if wire == "f32" else 2
-    rows, words = out.shape[0] // len(order), blocks.shape[0] // len(order)
-    for part, place in enumerate(order):
+    per_word, parts = 1 if wire == "f32" else 2, parts_of(out.shape[0], levels, height, used)
+    words = part_words(blocks.shape[0], parts, per_word, height)
+    for place, begin, step, rows in parts:
         for first, count in pieces(words):
             start = first * per_word
             there = max(0, min(count * per_word, rows - start))
             if there:
                 value = from_words(blocks[pl.ds(place * words + first, count), :], wire)[:there]
-                out[pl.ds(part * rows + start, there), :] = pltpu.bitcast(value, jnp.int32)
+                out[part_rows(begin, step, start, there), :] = pltpu.bitcast(value, jnp.int32)
 
 
-def sum_wire(blocks, out, own=None, *, count, wire, result):
-    """out = own + the sum of `count` blocks, added in f32 in their order; words of `result`, as many as `out` takes."""
-    words, per_word, narrow = blocks.shape[0] // count, 1 if wire == "f32" else 2, 1 if result == "f32" else 2
-    for first, size in pieces(words):
-        start = first * per_word // narrow
-        there = max(0, min(size * per_word // narrow, out.shape[0] - start))
-        if there:
-            parts = [blocks[pl.ds(block * words + first, size), :] for block in range(count)]
-            parts = parts if own is None else [own[pl.ds(first, size), :], *parts]
-            total = from_words(parts[0], wire)
-            for part in parts[1:]:
-                total = total + from_words(part, wire)
-            out[pl.ds(start, there), :] = to_words(total, result)[:there]
+def sum_wire(blocks, out, own=None, *, count, wire, result, height=0, used=0):
+    """out = own + the sum of `count` blocks, added in f32 in their order: words of `result`, or the rows of parts."""
+    whole, per_word, narrow = blocks.shape[0] // count, 1 if wire == "f32" else 2, 1 if result == "f32" else 2
+    parts = parts_of(out.shape[0], "1", height, used) if height else [(0, 0, 1, out.shape[0])]
+    words = part_words(whole, parts, per_word, height)
+    for place, begin, step, rows in parts:
+        for first, size in pieces(words):
+            start = first * per_word // narrow
+            there = max(0, min(size * per_word // narrow, rows - start))
+            if there:
+                at = place * words + first
+                same = [blocks[pl.ds(block * whole + at, size), :] for block in range(count)]
+                same = same if own is None else [own[pl.ds(at, size), :], *same]
+                total = from_words(same[0], wire)
+                for piece in same[1:]:
+                    total = total + from_words(piece, wire)
+                out[part_rows(begin, step, start, there), :] = to_words(total, result)[:there]

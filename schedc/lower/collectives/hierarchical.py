@@ -17,6 +17,9 @@ def build(exchanged: Exchanged) -> Staged:
     levels = exchanged.topology.levels(exchanged.group)
     sizes = tuple(level.size for level in levels)
     stages: list[tuple[Stage, Combine]] = []
+    down: tuple[Group, ...]
+    up: tuple[Group, ...]
+    top: Group | None
 
     def add(stage: type[Scatter] | type[Gather], level: Group, block: int, combine: Combine) -> None:
         number = len(stages)
@@ -26,8 +29,7 @@ def build(exchanged: Exchanged) -> Staged:
 
     match exchanged.kind:
         case "all_reduce":
-            *lower, top = levels
-            down, up = tuple(lower), tuple(reversed(lower))
+            down, top, up = levels[:-1], levels[-1], tuple(reversed(levels[:-1]))
             block = exchanged.words(exchanged.rows, prod(sizes[:-1]))
         case "reduce_scatter":
             down, top, up = levels, None, ()

@@ -22,7 +22,7 @@ from typing import Literal, Protocol, get_args
 
 from schedc.errors import UserError
 from schedc.ir.expr import Expr, add, mod, mul
-from schedc.ir.program import Op, Region
+from schedc.ir.program import Attribute, Op, Region
 from schedc.lower.collectives.group import Group, Topology
 from schedc.lower.graph import PER_WORD, Declarations, round_up
 from schedc.weights.layout import WordDtype
@@ -56,6 +56,9 @@ class Exchanged:
     pool: str = EXCHANGE
     pieces: int = 1
     """`rows` are those of one piece."""
+    height: int = 0
+    used: int = 0
+    """Of an all-reduce of panels of `height` rows, only the first `used` rows of each are sent and added; 0: all."""
 
     def __post_init__(self) -> None:
         problems = []
@@ -68,6 +71,8 @@ class Exchanged:
             problems.append(f"{self.rows} rows are not a positive multiple of {SUBLANES * parts}")
         if self.kind == "exchange" and self.group.size != 2:
             problems.append(f"an exchange is between two devices, the group has {self.group.size}")
+        if self.height and (self.kind != "all_reduce" or self.rows % self.height or not 0 < self.used < self.height):
+            problems.append(f"{self.used} of {self.height} rows: only some rows of whole panels can be all-reduced")
         if problems:
             raise UserError(f"collective {self.name}: {'; '.join(problems)}")
 
@@ -81,6 +86,12 @@ class Exchanged:
             case _:
                 return self.rows
 
+    @property
+    def parts(self) -> dict[str, Attribute]:
+        """What tells an operation on the caller's region the dtype of the wire, and which rows are sent."""
+        parts: dict[str, Attribute] = {"wire": self.wire}
+        return parts | ({"height": self.height, "used": self.used} if self.height else {})
+
     def stage_pool(self, stage: int) -> str:
         """Stages take turns in two pools: what one has received is added into the next, and with both in one pool the
         compiler would let each load wait for the stores before it (263 cycles for 37, for 4 blocks of 256 rows)."""
@@ -89,12 +100,14 @@ class Exchanged:
     def words(self, rows: int, blocks: int = 1) -> int:
         """Word rows of `rows` f32 rows on the wire, so many that they can be cut in `blocks` equal whole tiles."""
         per_word = PER_WORD[self.wire]
+        if self.height:
+            rows = self.used * round_up(rows // self.height, SUBLANES * per_word)
         return round_up(rows, SUBLANES * per_word * blocks) // per_word
 
 
 class Collective(Protocol):
-    exchanged: Exchanged
-
+    @property
+    def exchanged(self) -> Exchanged: ...
     def declarations(self) -> Declarations: ...
     def start(self, source: Region, slot: Expr) -> tuple[Op, ...]: ...
     def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]: ...

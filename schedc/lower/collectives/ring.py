@@ -69,7 +69,7 @@ class Ring:
         kind = self.exchanged.kind
         out = self._own_parts(slot) if self.reduces else self._gathered(0, slot)
         levels = str(self.exchanged.group.size) if kind == "reduce_scatter" else "1"
-        pack = compute("pack_wire", {"x": source}, {"out": out}, wire=self.exchanged.wire, levels=levels)
+        pack = compute("pack_wire", {"x": source}, {"out": out}, attributes=self.exchanged.parts, levels=levels)
         return pack, self._send(0, slot)
 
     def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]:
@@ -91,7 +91,8 @@ class Ring:
         size = self.exchanged.group.size
         whole = Region(self._named("gathered"), size * self.part, slot=self._slot(slot))
         levels = str(size) if self.exchanged.kind == "all_gather" else "1"
-        unpack = compute("unpack_wire", {"blocks": whole}, {"out": target}, wire=self.exchanged.wire, levels=levels)
+        out, parts = {"out": target}, self.exchanged.parts
+        unpack = compute("unpack_wire", {"blocks": whole}, out, attributes=parts, levels=levels)
         return wait, unpack
 
     def settle(self, slot: Expr) -> tuple[Op, ...]:

@@ -178,9 +178,9 @@ class Staged:
         return sum((stage.declarations() for stage, _ in self.stages), Declarations())
 
     def start(self, source: Region, slot: Expr) -> tuple[Op, ...]:
-        stage, wire = self.stages[0][0], self.exchanged.wire
-        levels = self._levels("reduce_scatter")
-        pack = compute("pack_wire", {"x": source}, {"out": stage.out(slot)}, wire=wire, levels=levels)
+        stage = self.stages[0][0]
+        attributes = self.exchanged.parts | {"levels": self._levels("reduce_scatter")}
+        pack = compute("pack_wire", {"x": source}, {"out": stage.out(slot)}, attributes=attributes)
         return pack, *stage.send(slot)
 
     def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]:
@@ -191,11 +191,11 @@ class Staged:
 
     def finish(self, target: Region, slot: Expr) -> tuple[Op, ...]:
         stage, combine = self.stages[-1]
-        reads, out, wire = stage.received(slot), {"out": target}, self.exchanged.wire
+        reads, out, parts = stage.received(slot), {"out": target}, self.exchanged.parts
         if combine == "sum":
-            last = compute("sum_wire", reads, out, count=stage.count, wire=wire, result="f32")
+            last = compute("sum_wire", reads, out, attributes=parts, count=stage.count, result="f32")
         else:
-            last = compute("unpack_wire", reads, out, wire=wire, levels=self._levels("all_gather"))
+            last = compute("unpack_wire", reads, out, attributes=parts, levels=self._levels("all_gather"))
         return *stage.wait(slot), last
 
     def settle(self, slot: Expr) -> tuple[Op, ...]:

@@ -6,7 +6,7 @@ the next one is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from schedc.ir.expr import Const, Counter, Expr, add, mul
 from schedc.ir.program import Loop, Op, Region
@@ -19,10 +19,12 @@ from schedc.lower.graph import Declarations
 
 @dataclass(frozen=True)
 class Cut:
-    """An output of f32[rows, 128] in so many pieces of so many rows."""
+    """An output of f32[rows, 128] in so many pieces of so many rows; of `height` rows of a panel `used` are wanted."""
 
     rows: int
     pieces: int = 1
+    height: int = 0
+    used: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,4 +105,6 @@ class Sums:
     def _collective(self, name: str, cut: Cut) -> Collective:
         talk, group = self.communication, Group(self.devices, self.devices)
         summed = Exchanged(name, "all_reduce", group, talk.topology, cut.rows, talk.wire, pieces=cut.pieces)
+        if cut.used < cut.height:
+            summed = replace(summed, height=cut.height, used=cut.used)
         return make_collective(talk.all_reduce, summed)

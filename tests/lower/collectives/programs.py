@@ -54,6 +54,8 @@ class Case:
     stride: int = 1
     pieces: int = 1
     """That an all-reduce is cut into."""
+    used: int = 0
+    """Of 8 rows of a panel; 0: all."""
 
     @property
     def group(self) -> Group:
@@ -70,6 +72,8 @@ class Case:
             rows,
             self.wire,
             pieces=self.pieces,  # type: ignore[arg-type]
+            height=8 if self.used else 0,
+            used=self.used,
         )
 
     @property

@@ -30,13 +30,16 @@ def check(case: Case) -> None:
     x = given(case)
     answers = interpreted(print_program(program(case)), {"given": x.view(np.int32)}, seconds=300)
     wanted = dict(zip(("left", "last"), means(case, x), strict=True))
+    sent = np.arange(x.shape[1]) % 8 < (case.used or 8)
     for mode, answer in answers.items():
         assert not answer.raced, answer.log
-        for name, value in wanted.items():
-            found = answer.outputs[name].view(np.float32)
+        for name, every in wanted.items():
+            found, value = answer.outputs[name].view(np.float32), every
+            if case.used:
+                found, value = found[:, sent], value[:, sent]
             assert np.abs(found - value).max() <= TOLERANCE[case.wire] * np.abs(value).max(), (mode, name)
         if case.kind == "all_reduce" and case.group.size == case.devices:
-            same = answer.outputs["last"]
+            same = answer.outputs["last"][:, sent]
             assert np.array_equal(same, np.broadcast_to(same[:1], same.shape)), "devices have different sums"
 
 
@@ -45,7 +48,8 @@ FEW = [
     *(case for case in cases(4) if case.kind == "all_reduce" and case.wire == "bf16"),
     *(case for case in cases(4) if case.kind != "all_reduce" and case.wire == "f32" and case.algorithm != "one_shot"),
     Case("one_shot", "exchange", 4, "bf16", stride=2),
-    Case("two_phase", "all_reduce", 4, pieces=2),
+    Case("two_phase", "all_reduce", 4, pieces=2, rows=40, used=3),
+    Case("one_shot", "all_reduce", 2, "bf16", pieces=2, rows=24, used=1),
 ]
 
 
