@@ -49,7 +49,7 @@ IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers 
 ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
 HEAD = (
     f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
-    "# Made by: python benchmarks/cost.py measure; python benchmarks/cost.py collectives\n"
+    "# Made by: python benchmarks/cost.py measure; … collectives; … experts\n"
 )
 KERNELS = [
     (model, rows, dtype, slot)

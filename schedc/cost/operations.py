@@ -179,9 +179,7 @@ def of_route(work: Work) -> Features:
     return {
         "registers": float(registers),
         "choice_registers": float(registers * work["top_k"]),
-        "choices": float(work["top_k"]),
         "winners": float(work["sequences"] * work["top_k"]),
-        "members": float(work["members"]),
     }
 
 
@@ -217,6 +215,7 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "expert_weight": lambda work: {"registers": work.registers(1)},
     "add_weighted": of_columns("columns"),
     "gate_rows": of_columns("columns"),
+    "weigh_operand": of_columns("columns"),
     "head_start": lambda work: {"registers": work["rows"] / SUBLANES},
     "head_finish": lambda work: {"registers": work["rows"] / SUBLANES},
 }
@@ -235,6 +234,7 @@ UNMEASURED: Mapping[str, str] = {
     "norm_in_place": "norm",
     "residual_add_norm": "norm",
     "sum_squares": "residual_add",
+    "weigh_operand": "residual_add",
     "latent_token": "norm",
     "latent_queries": "split_heads",
     "each_head": "matmul",
@@ -267,13 +267,14 @@ class CycleTable:
         formula, features = self.file.kinds.get(stand_in or op.kind), FEATURES.get(op.kind)
         if formula is None or features is None:
             return 0.0, f"{op.kind}: no cycles are known, counted as 0"
-        found = features(Work.of(op, self.target))
+        work = Work.of(op, self.target)
+        found = features(work)
         unknown = sorted(name for name, amount in found.items() if amount and name not in formula.per)
         note = f"{op.kind}: not measured, counted as {stand_in}" if stand_in else None
         note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else note
         cycles = formula.base + sum(formula.per.get(name, 0.0) * amount for name, amount in found.items())
         if op.kind in INNER_TRIPS:
-            cycles += INNER_TRIP_CYCLES * INNER_TRIPS[op.kind](Work.of(op, self.cost))
+            cycles += INNER_TRIP_CYCLES * INNER_TRIPS[op.kind](work)
         return max(0.0, cycles), note
 
 
