@@ -10,6 +10,7 @@ from typing import Any
 
 from schedc.compiler.pipeline import Request, build
 from schedc.ir.text_print import print_program
+from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
@@ -41,9 +42,10 @@ class Case:
         """What `schedc compile` is asked for."""
         spec = load_spec(self.spec).model_dump(mode="json")
         changed = ModelSpec.model_validate(_merged(spec, self.changes))
-        return Request(
-            changed, parse_target(self.target, self.devices), StepShape(self.rows, self.context, devices=self.devices)
-        )
+        target = parse_target(self.target, self.devices)
+        talk = communication_for(changed.hidden, self.rows, target)
+        shape = StepShape(self.rows, self.context, devices=self.devices, communication=talk)
+        return Request(changed, target, shape)
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
