@@ -38,7 +38,7 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer, devices)
     if isinstance(block.feed_forward, Moe):
-        yield from _of_moe(block.feed_forward, devices)
+        yield from _of_moe(block.feed_forward)
     if isinstance(block.mixer, Mla):
         for name, norm in (("q_norm", block.mixer.q_norm), ("kv_norm", block.mixer.kv_norm)):
             if norm is not None and norm.scale_first:
@@ -56,12 +56,7 @@ def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
             yield "mixer.qk_norm: over all heads jointly only rms without scale_first is supported by the kernel yet"
 
 
-def _of_moe(moe: Moe, devices: int) -> Iterator[str]:
-    if moe.latent is not None and devices > 1:
-        yield (
-            f"feed_forward.latent: on {devices} devices the sum over experts would have to be exchanged before it "
-            "leaves the latent space, which is not supported by the kernel yet; use 1 device"
-        )
+def _of_moe(moe: Moe) -> Iterator[str]:
     if moe.shared_gate and moe.shared is not None and moe.shared.bias.down:
         yield "feed_forward.shared.bias.down: with a shared_gate it is not supported by the kernel yet"
 

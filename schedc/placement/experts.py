@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schedc.errors import SpecError
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, whole
 from schedc.placement.widths import PANEL
@@ -61,8 +62,16 @@ def best_tensor_parallel(experts: int, width: int, devices: int, unit: int) -> i
 
 
 def experts_of(moe: Moe, devices: int, rules: PlacementRules) -> ExpertSplit:
-    """As the rules say, else shared by as many devices as wastes least."""
+    """As the rules say, else shared by as many devices as wastes least: by none if its output is normalised.
+
+    Raises SpecError for rules that divide an expert whose output is normalised: no device has all of it.
+    """
     shared_by = rules.experts.tensor_parallel if rules.experts else None
+    if moe.expert_norm is not None:
+        if shared_by is not None and shared_by > 1:
+            why = f"{shared_by} devices cannot share an expert with a norm of its output; use 1"
+            raise SpecError("placement", [f"experts.tensor_parallel: {why}"])
+        shared_by = 1
     if shared_by is None:
         shared_by = best_tensor_parallel(moe.experts, moe.width, devices, PANEL)
     return split_experts(moe.experts, moe.width, devices, shared_by, PANEL)

@@ -6,17 +6,27 @@ import pytest
 
 from schedc.compiler.interpret import addressed, interpret
 from schedc.compiler.shrink import Shrunk
+from schedc.errors import SpecError
 from schedc.lower.graph import StepShape
-from schedc.placement.experts import best_tensor_parallel, split_experts
+from schedc.placement.experts import experts_of
+from schedc.placement.rules import PlacementRules
 from schedc.schedule.build import schedule
 from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
 from tests.kernels.built import Mode, in_format, small_tiles
 from tests.reference.moe_specs import SHARED, SIGMOID, small_moe
+from tests.reference.small_specs import RMS
 
 pytestmark = pytest.mark.kernel
 
 TARGET = parse_target("tpu7x")
+LATENT = {
+    "router": SIGMOID,
+    "experts": 6,
+    "latent": {"width": 200, "norm_in": RMS, "norm_out": RMS},
+    "expert_norm": RMS,
+    "shared": SHARED,
+}
 BIASES = {"gate": True, "up": True, "down": True}
 ONE_GROUP = SIGMOID | {"groups": 4, "groups_kept": 1}
 
@@ -24,8 +34,7 @@ ONE_GROUP = SIGMOID | {"groups": 4, "groups_kept": 1}
 def split(spec: ModelSpec, devices: int) -> tuple[int, int]:
     """Groups of experts, and devices that share one."""
     moe = spec.layers[0].pattern[0].feed_forward
-    shared_by = best_tensor_parallel(moe.experts, moe.width, devices, 128)
-    found = split_experts(moe.experts, moe.width, devices, shared_by, 128)
+    found = experts_of(moe, devices, PlacementRules())
     return found.groups, found.tensor_parallel
 
 
@@ -51,6 +60,7 @@ def split(spec: ModelSpec, devices: int) -> tuple[int, int]:
             marks=pytest.mark.slow,
         ),
         pytest.param(2, 4, 2, {"width": 256, "bias": BIASES}, id="two devices share an expert, twice"),
+        pytest.param(2, 2, 2, LATENT, id="the sum is one of a latent space"),
     ],
 )
 @pytest.mark.parametrize("mode", ["eager", pytest.param("on_wait", marks=pytest.mark.slow)])
@@ -62,3 +72,11 @@ def test_devices_agree_with_the_reference(
     shape = StepShape(rows, 50, logits=True, devices=devices)
     small = Shrunk(spec, shape, schedule(spec, shape, TARGET, small_tiles("ring")), ())
     assert interpret(small, addressed(small, TARGET), mode, 300).problems == ()
+
+
+def test_an_expert_with_a_norm_of_its_output_is_not_divided() -> None:
+    moe = small_moe(**LATENT | {"width": 256}).layers[0].pattern[0].feed_forward
+    assert experts_of(moe, 2, PlacementRules()).tensor_parallel == 1
+    rules = PlacementRules.model_validate({"experts": {"expert_parallel": 1, "tensor_parallel": 2}})
+    with pytest.raises(SpecError, match="experts.tensor_parallel: 2 devices cannot share an expert with a norm"):
+        experts_of(moe, 2, rules)

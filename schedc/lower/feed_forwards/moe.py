@@ -7,6 +7,9 @@ from dataclasses import replace
 
 from schedc.ir.expr import Const, Element, Expr, Rank, add, floordiv, mod, mul
 from schedc.ir.program import Attribute, Buffer, Op, Region, Scalars
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
+from schedc.lower.collectives.registry import make_collective
 from schedc.lower.feed_forwards.dense import DenseLowering, output_rows, projection
 from schedc.lower.graph import (
     LANES,
@@ -27,12 +30,13 @@ from schedc.lower.graph import (
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.experts import experts_of
+from schedc.placement.split import evenly
 from schedc.placement.widths import shared_split
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import ModelSpec
 from schedc.spec.norm import Norm
 from schedc.spec.storage import Family
-from schedc.weights.layout import Columns, Members, VectorItem
+from schedc.weights.layout import Columns, Inputs, Members, VectorItem
 
 
 class MoeLowering:
@@ -47,7 +51,11 @@ class MoeLowering:
         gate = (Columns("mlp.shared_gate", 0, 1),) if moe.shared_gate else ()
         self.router = self._matrix("router", "router", spec.hidden, (Columns("mlp.router", 0, moe.experts), *gate))
         self.latent_in = self._matrix("latent_in", "dense", spec.hidden, (Columns("mlp.latent_in", 0, self.inner),))
-        self.latent_out = self._matrix("latent_out", "dense", self.inner, (Columns("mlp.latent_out", 0, spec.hidden),))
+        self.back = evenly(self.inner, shape.devices, LANES)
+        self.latent_out = replace(
+            self._matrix("latent_out", "dense", self.back.each, (Columns("mlp.latent_out", 0, spec.hidden),)),
+            inputs=(Inputs(0, self.back.each, **self.back.shard()),) if self.back.is_split else (),
+        )
         members = Members(0, self.members, of=moe.experts, **self.split.experts.shard())
         read = source
         if moe.latent is not None or moe.weigh_input:
@@ -84,10 +92,24 @@ class MoeLowering:
         self.total = self.output if moe.latent is None else place.named("expert_sum")
         self.output_bias = None if self.shared is None else self.shared.output_bias
         self.partial = self.split.is_split
+        self.latent_sum = self._latent_sum() if moe.latent is not None and self.partial else None
 
     def _matrix(self, name: str, family: Family, depth: int, columns: tuple[Columns, ...]) -> Matrix:
         stored, dtype = self.spec.quantization.format(family), self.spec.quantization.operand_dtype
         return Matrix(self.place.named(f"w_{name}"), stored, dtype, depth, columns, self.place.layers)
+
+    def _latent_sum(self) -> Collective:
+        """What sums the experts' outputs over devices, before they leave the latent space."""
+        devices, talk = self.shape.devices, self.shape.communication
+        summed = Exchanged(
+            self.place.named("latent_parts"),
+            "all_reduce",
+            Group(devices, devices),
+            talk.topology,
+            self._sum_rows(self.inner),
+            talk.wire,
+        )
+        return make_collective(talk.all_reduce, summed)
 
     def _operand_rows(self, columns: int) -> int:
         return ceil_div(columns, LANES) * operand_words(self.shape.padded_rows, self.spec.quantization.operand_dtype)
@@ -139,7 +161,7 @@ class MoeLowering:
         if moe.latent is not None:
             buffers[named("expert_latent")] = output_rows(self.latent_in, grain, rows)
             buffers[self.total] = self._sum_rows(self.inner)
-            buffers[named("expert_latent_sum")] = self._operand_rows(self.inner)
+            buffers[named("expert_latent_sum")] = self._operand_rows(self.back.each * self.back.ring)
             buffers[named("expert_latent_back")] = output_rows(self.latent_out, grain, rows)
         buffers |= {region.storage: region.rows for _, region in self._kept_vectors()}
         own = Declarations(
@@ -152,6 +174,8 @@ class MoeLowering:
             ),
         )
         shared = Declarations() if self.shared is None else self.shared.declarations(grain)
+        if self.latent_sum is not None:
+            own += self.latent_sum.declarations()
         return own + shared + self.expert.declarations(grain)
 
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
@@ -239,12 +263,17 @@ class MoeLowering:
         if latent is None:
             return ()
         total = Region(self.total, self._sum_rows(self.inner))
-        operand = Region(named("expert_latent_sum"), self._operand_rows(self.inner))
+        whole = Region(named("expert_latent_sum"), self._operand_rows(self.back.each * self.back.ring))
+        operand = replace(whole, rows=self._operand_rows(self.inner))
+        part = replace(whole, rows=self._operand_rows(self.back.each))
+        if self.back.is_split:
+            part = replace(part, offset=mul(Rank(), part.rows))
         back = Region(named("expert_latent_back"), self._sum_rows(self.spec.hidden))
         output = replace(back, storage=self.output)
 
         def normed(site: Site) -> tuple[Op, ...]:
-            return (self._as_operand(site, latent.norm_out, "mlp.latent_norm_out", total, operand),)
+            clear = (compute("zero", writes={"out": whole}),) if whole.rows > operand.rows else ()
+            return (*clear, self._as_operand(site, latent.norm_out, "mlp.latent_norm_out", total, operand))
 
         def leave(site: Site) -> tuple[Op, ...]:
             if self.shared is None:
@@ -253,9 +282,23 @@ class MoeLowering:
             return (compute("residual_add", {"y": back}, updates={"x": output}, attributes=shape),)
 
         return (
+            *self._latent_sum_phases(total),
             Phase(named("expert_latent_norm_out"), normed, vectors=named("vectors")),
-            projection(named("expert_latent_out"), self.latent_out, operand, back.storage, grain, rows),
+            projection(named("expert_latent_out"), self.latent_out, part, back.storage, grain, rows),
             Phase(named("expert_latent_add"), leave),
+        )
+
+    def _latent_sum_phases(self, total: Region) -> tuple[Phase, ...]:
+        collective, named = self.latent_sum, self.place.named
+        if collective is None:
+            return ()
+
+        def parity(site: Site) -> Expr:
+            return occurrence_parity(0, 1, 0, site.trip)
+
+        return (
+            Phase(named("expert_latent_send"), lambda site: collective.start(total, parity(site))),
+            Phase(named("expert_latent_total"), lambda site: complete(collective, total, parity(site))),
         )
 
     def _as_operand(self, site: Site, norm: Norm | None, name: str, x: Region, out: Region) -> Op:
