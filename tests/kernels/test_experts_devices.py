@@ -78,5 +78,5 @@ def test_an_expert_with_a_norm_of_its_output_is_not_divided() -> None:
     moe = small_moe(**LATENT | {"width": 256}).layers[0].pattern[0].feed_forward
     assert experts_of(moe, 2, PlacementRules()).tensor_parallel == 1
     rules = PlacementRules.model_validate({"experts": {"expert_parallel": 1, "tensor_parallel": 2}})
-    with pytest.raises(SpecError, match="experts.tensor_parallel: 2 devices cannot share an expert with a norm"):
+    with pytest.raises(SpecError, match=r"experts\.tensor_parallel: 2 devices cannot share an expert with a norm"):
         experts_of(moe, 2, rules)
