@@ -20,6 +20,9 @@ from schedc.target.chip import Cost
 from schedc.target.target import Target
 from schedc.weights.layout import WordDtype
 
+MEMORY_SHARE = 0.125
+"""How much of VMEM the buffers of a sum may take where the algorithm is not given: weights in flight need the rest."""
+
 
 def communication_for(
     hidden: int, rows: int, target: Target, all_reduce: str | None = None, wire: WordDtype = "f32"
@@ -39,18 +42,31 @@ def communication_for(
     summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, height, wire)
     if all_reduce is not None:
         make_collective(all_reduce, summed)
-    return Communication(topology, all_reduce or choose(summed, target.cost), wire)
+    most_rows = int(MEMORY_SHARE * target.capability.vmem_usable_bytes) // ROW_BYTES
+    return Communication(topology, all_reduce or choose(summed, target.cost, most_rows), wire)
 
 
-def choose(exchanged: Exchanged, cost: Cost) -> str:
-    """The name of the algorithm that takes the least time; the first in the registry of equal ones."""
+def choose(exchanged: Exchanged, cost: Cost, most_rows: int | None = None) -> str:
+    """The name of the algorithm that takes the least time; the first in the registry of equal ones.
+
+    Only of those whose buffers are at most `most_rows` rows of VMEM, if there are any; else the one with the smallest.
+    """
     costs: dict[str, float] = {}
+    rows: dict[str, int] = {}
     for algorithm in algorithms_for(exchanged.kind):
         try:
             costs[algorithm.name] = microseconds(algorithm, exchanged, cost)
         except UserError:
             continue  # The algorithm cannot serve this group.
-    return min(costs, key=lambda name: costs[name])
+        rows[algorithm.name] = buffer_rows(algorithm, exchanged)
+    small = [name for name in costs if most_rows is None or rows[name] <= most_rows]
+    return min(small, key=lambda name: costs[name]) if small else min(rows, key=lambda name: rows[name])
+
+
+def buffer_rows(algorithm: Algorithm, exchanged: Exchanged) -> int:
+    """Rows of VMEM that a collective's buffers take, all slots."""
+    buffers = algorithm.build(exchanged).declarations().buffers
+    return sum(buffer.rows * buffer.slots for buffer in buffers)
 
 
 def microseconds(algorithm: Algorithm, exchanged: Exchanged, cost: Cost) -> float:

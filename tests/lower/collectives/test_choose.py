@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from schedc.lower.collectives.choose import choose, microseconds
+from schedc.lower.collectives.choose import buffer_rows, choose, microseconds
 from schedc.lower.collectives.group import Group, topology_of
 from schedc.lower.collectives.protocol import Exchanged, Kind
-from schedc.lower.collectives.registry import ALGORITHMS
+from schedc.lower.collectives.registry import ALGORITHMS, algorithms_for
 from schedc.target.target import parse_target
 
 TARGET = parse_target("tpu7x:2x2x4", 32)
@@ -54,6 +54,14 @@ def test_the_more_bytes_and_devices_the_more_hops_pay(kib: int, devices: int, na
 def test_half_the_bytes_on_the_wire_change_the_choice() -> None:
     assert choose(all_reduce(256, 8), TARGET.cost) == "two_phase"
     assert choose(all_reduce(256, 8, "bf16"), TARGET.cost) == "one_shot"
+
+
+def test_what_takes_too_much_memory_is_left_out_and_the_smallest_is_what_remains() -> None:
+    summed = all_reduce(128, 8)
+    rows = {a.name: buffer_rows(a, summed) for a in algorithms_for("all_reduce")}
+    assert choose(summed, TARGET.cost, rows["one_shot"]) == "one_shot"
+    assert choose(summed, TARGET.cost, rows["one_shot"] - 1) != "one_shot"
+    assert choose(summed, TARGET.cost, 1) == min(rows, key=lambda name: rows[name])
 
 
 def test_every_kind_has_a_choice_on_every_chip() -> None:
