@@ -26,7 +26,7 @@ def pack(
         ),
     ],
     weights_file: WeightsFile = None,
-    round: Rounding = None,
+    rounding: Rounding = None,
     device: Annotated[
         str, typer.Option("--device", help="The devices to pack for: all, one as in 3, or some as in 8-15 or 0,2,4.")
     ] = "all",
@@ -58,7 +58,7 @@ def pack(
         request = options.request(load_spec(model))
         spec, shape, layouts = request.spec, request.shape, build(request)[0].layouts
     devices = parse_devices(device, shape.devices)
-    source = opened(weights_path(spec, weights_file), spec, round)
+    source = opened(weights_path(spec, weights_file), spec, rounding)
     files = []
     for number in devices:
         mine = [on_device(layout, number) for layout in layouts]

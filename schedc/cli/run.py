@@ -43,7 +43,7 @@ def run(
     prompt: Annotated[list[str], typer.Option("--prompt", "-p", help="Text to go on with; repeated: one row each.")],
     max_tokens: Annotated[int, typer.Option("--max-tokens", "-n", help="Tokens to generate.", min=1)] = 16,
     weights_file: WeightsFile = None,
-    round: Rounding = None,
+    rounding: Rounding = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option("--tokenizer", help="A tokenizer.json or its folder.", show_default="that of the weights"),
@@ -75,7 +75,7 @@ def run(
         from schedc.reference.reference import Reference
 
         path = weights_path(spec, weights_file)
-        source = opened(path, spec, round)
+        source = opened(path, spec, rounding)
         words = find_tokenizer(path, tokenizer)
     prompts = [words.encode(text) for text in prompt]
     check_prompts(prompts, runnable.shape.rows, runnable.shape.context)

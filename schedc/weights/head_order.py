@@ -63,13 +63,14 @@ class KernelOrder:
         """Outputs are reordered with their scales, which are kept by output."""
         if name not in self.orders:
             return self.source.numbers(name, rows)
-        sections = self.source.numbers(name, (0, 1))
-        return {
-            section: load_reordered(
-                lambda heads, section=section: self.source.numbers(name, heads)[section], rows, self.orders[name]
-            )
-            for section in sections
-        }
+        order, width = self.orders[name], len(self.orders[name])
+        heads = rows[0] // width * width, -(-rows[1] // width) * width
+        whole = self.source.numbers(name, heads)
+
+        def reordered(section: str) -> np.ndarray:
+            return load_reordered(lambda _: whole[section], rows, order)
+
+        return {section: reordered(section) for section in whole}
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ class Stored:
     interleaved: bool = False
     inputs_first: bool = False
 
-    def weights(self, tensor: np.ndarray, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, np.ndarray]]:
-        """Views of `tensor`, which read nothing, by name; `shapes` are the model's.
+    def weights(self, tensor: Any, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Any]]:
+        """Views of `tensor`, an array or a quantised weight, which read nothing, by name; `shapes` are the model's.
 
         Raises ValueError if the parts do not make up the tensor.
         """
