@@ -15,6 +15,8 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
     feed_forwards = [block.feed_forward for run in spec.layers for block in run.pattern]
     if rules.dense != "columns" and not any(isinstance(part, Dense) for part in feed_forwards):
         yield "placement.dense: the model has no dense feed-forward; leave it out"
+    if rules.kv == "sequence" and devices > 1:
+        yield from _in_turn(spec, rules)
     experts = rules.experts
     if experts is None:
         return
@@ -33,3 +35,14 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
             f"placement.experts: {experts.expert_parallel} groups for {most} experts would leave devices without any; "
             f"use expert_parallel {most} or less"
         )
+
+
+def _in_turn(spec: ModelSpec, rules: PlacementRules) -> Iterator[str]:
+    """What a cache whose tiles lie on the devices in turn cannot be combined with."""
+    kinds = sorted({at.block.mixer.kind for at in spec.iter_layers() if at.block.mixer.kind != "mla"})
+    if kinds:
+        yield f"placement.kv: sequence is not supported with {', '.join(kinds)}, only with mla; use heads"
+    if rules.attention == "replicated":
+        yield "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"
+    if spec.kv.layout == "paged":
+        yield "placement.kv: sequence is not supported with kv.layout paged yet; use heads, or a contiguous cache"

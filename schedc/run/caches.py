@@ -26,6 +26,8 @@ class Caches:
     spec: ModelSpec
     shape: StepShape
     capacity: int
+    tile: int = 0
+    """Tokens of a tile, where devices have them in turn."""
     table: np.ndarray | None = None
     """Of a paged cache the page of every tile of every sequence, int[rows, tiles]."""
 
@@ -42,7 +44,20 @@ class Caches:
         return layout if tokens is None else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens))
 
     def device_layout(self, at: LayerAt) -> CacheLayout:
-        return replace(self.layout(at), heads=self._split(at).each)
+        whole = self.layout(at)
+        tiles = -(-whole.capacity // self.tile) if self.in_turn else 0
+        capacity = -(-tiles // self.shape.devices) * self.tile if self.in_turn else whole.capacity
+        return replace(whole, heads=self._split(at).each, capacity=capacity)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether tile t of a sequence lies on device t mod devices alone."""
+        return self.shape.placement.kv == "sequence" and self.shape.devices > 1
+
+    def _tokens_of(self, device: int, tokens: int) -> np.ndarray:
+        """Which of a sequence's tokens a device has, in its order."""
+        every = np.arange(tokens)
+        return every[every // self.tile % self.shape.devices == device] if self.in_turn else every
 
     def device_layouts(self) -> dict[str, CacheLayout]:
         """By the kernel's names."""
@@ -55,7 +70,8 @@ class Caches:
             for device, caches in words.items():
                 held = split.held(device)
                 padding = ((0, 0), (0, split.each - len(held)), (0, 0))
-                mine = [np.pad(side[:, held.start : held.stop], padding) for side in ordered]
+                tokens = self._tokens_of(device, len(ordered[0]))
+                mine = [np.pad(side[tokens, held.start : held.stop], padding) for side in ordered]
                 write_sequence(caches[self.name(at)], layout, at.trip, row, mine, self.table)
 
     def read(self, words: Words, copy: Literal["first", "last"] = "first") -> list[Kept]:
@@ -75,8 +91,9 @@ class Caches:
             held = split.held(device)
             for row in range(whole.rows):
                 mine = read_sequence(caches[self.name(at)], layout, at.trip, row, layout.capacity, self.table)
+                tokens = self._tokens_of(device, whole.capacity)
                 for side, part in zip(sides, mine, strict=True):
-                    side[row][:, held.start : held.stop] = part[:, : len(held)]
+                    side[row][tokens, held.start : held.stop] = part[: len(tokens), : len(held)]
         return sides
 
     def _split(self, at: LayerAt) -> Split:

@@ -49,7 +49,7 @@ class Decoder:
         tiles = -(-shape.context // kv_tokens)
         if spec.kv.layout == "paged" and table is None:
             table = np.arange(shape.rows * tiles).reshape(shape.rows, tiles) % shape.page_count(kv_tokens)
-        self.caches = Caches(spec, shape, tiles * kv_tokens, table)
+        self.caches = Caches(spec, shape, tiles * kv_tokens, kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
         self.state = {name: self._place(name, lambda device, cache=cache: cache) for name, cache in empty.items()}
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]

@@ -27,6 +27,8 @@ class CacheShape:
     dtype: str
     context: int
     tokens: int
+    devices: int = 1
+    """Devices that have the tiles in turn."""
 
     @property
     def chunk_tokens(self) -> int:
@@ -44,5 +46,5 @@ class CacheShape:
 
     @property
     def max_tiles(self) -> int:
-        """Tiles of one sequence in one layer."""
-        return ceil_div(self.context, self.tokens)
+        """Tiles of one sequence in one layer on a device."""
+        return ceil_div(ceil_div(self.context, self.tokens), self.devices)

@@ -43,6 +43,7 @@ from schedc.lower.caches.contiguous import Contiguous
 from schedc.lower.caches.paged import Paged
 from schedc.lower.caches.shape import CacheShape
 from schedc.lower.caches.sight import Sight
+from schedc.lower.caches.turns import Turns
 from schedc.lower.graph import Declarations, Grain, Prefetch, Site, StepShape, round_up
 from schedc.lower.parts import CACHE, WORK, Place, compute, each_row
 from schedc.spec.storage import KvCache
@@ -80,13 +81,16 @@ class Attention:
 class CacheStream:
     """The mixer fills `q` and `kv_row` (named in its place), runs `attend`, and reads `softmax`."""
 
-    def __init__(self, attention: Attention, kv: KvCache, shape: StepShape, place: Place) -> None:
+    def __init__(
+        self, attention: Attention, kv: KvCache, shape: StepShape, place: Place, turns: Turns | None = None
+    ) -> None:
+        self.turns = turns or Turns()
         self.attention, self.kv, self.shape, self.place = attention, kv, shape, place
         self.dtype = kv.dtype
         self.group = rows_at_once(shape.rows, attention.chains)
 
     def cache(self, grain: Grain) -> CacheShape:
-        return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens)
+        return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens, self.turns.devices)
 
     def layout(self, grain: Grain) -> Contiguous | Paged:
         name, layers, cache = self.place.named("kv"), len(self.place.layers), self.cache(grain)
@@ -112,10 +116,12 @@ class CacheStream:
         named, cache, attention = self.place.named, self.cache(grain), self.attention
         # In a limited sight the range is that of a difference: the bounds of `first` alone do not say it is never
         # negative.
-        least = 1 - cache.max_tiles if attention.sight.limited else 0
-        scalars = [Scalars(named("full"), self.shape.rows, least, cache.max_tiles - 1, "local")]
+        least = -cache.max_tiles if self.turns.shared else 1 - cache.max_tiles
+        least = least if attention.sight.limited else 0
+        most = cache.max_tiles - (0 if self.turns.shared else 1)
+        scalars = [Scalars(named("full"), self.shape.rows, least, most, "local")]
         if attention.sight.limited:
-            scalars.append(Scalars(named("first"), self.shape.rows, 0, cache.max_tiles - 1, "local"))
+            scalars.append(Scalars(named("first"), self.shape.rows, 0, most, "local"))
         return Declarations(
             buffers=(
                 *(Buffer(region.storage, WORK, region.rows) for region in (self.queries, self.new_token)),
@@ -153,10 +159,12 @@ class CacheStream:
             cleared.append(self.softmax)
 
         def counts(row: Expr) -> tuple[Op, ...]:
-            older = floordiv(position(row), cache.tokens)
+            newest = floordiv(position(row), cache.tokens)
+            older = self.turns.before(newest)
             ops: tuple[Op, ...] = ()
             if sight.limited:
-                ops = (SetScalar(named("first"), row, sight.first_tile(position(row), cache.tokens)),)
+                first = self.turns.before(sight.first_tile(position(row), cache.tokens))
+                ops = (SetScalar(named("first"), row, first),)
                 older = sub(older, Element(named("first"), row))
             limit = mul(Element("active", row), cache.max_tiles)
             return (*ops, SetScalar(named("full"), row, minimum(older, limit)))
@@ -167,7 +175,12 @@ class CacheStream:
 
     def newest_row(self, grain: Grain, trip: Expr, row: Expr) -> Expr:
         """Where the tile of a sequence's newest token begins in HBM."""
-        return self.layout(grain).tile_row(trip, row, floordiv(position(row), grain.kv_tokens))
+        return self.layout(grain).tile_row(trip, row, self.turns.place(floordiv(position(row), grain.kv_tokens)))
+
+    def holds(self, grain: Grain, row: Expr) -> tuple[Compare, ...]:
+        """Whether this device has the tile of a sequence's newest token."""
+        newest = floordiv(position(row), grain.kv_tokens)
+        return (is_active(row), *self.turns.held(newest))
 
     def fetch_newest(self, grain: Grain, trip: Expr, row: Expr) -> Op:
         tile, named = self.cache(grain).tile, self.place.named
@@ -188,7 +201,7 @@ class CacheStream:
         )
 
     def older(self, row: Expr, number: Expr) -> Expr:
-        """Which tile of the sequence its `number`-th older tile is."""
+        """The place of the `number`-th older tile of a sequence."""
         return add(Element(self.place.named("first"), row), number) if self.attention.sight.limited else number
 
     def start_older(self, grain: Grain, trip: Expr, group: Expr, number: Expr) -> tuple[Op, ...]:
@@ -206,7 +219,7 @@ class CacheStream:
 
         def newest(trip: Expr) -> tuple[Op, ...]:
             return each_row(
-                self.shape.rows, lambda row: (When((is_active(row),), (self.fetch_newest(grain, trip, row),)),)
+                self.shape.rows, lambda row: (When(self.holds(grain, row), (self.fetch_newest(grain, trip, row),)),)
             )
 
         def older(trip: Expr) -> tuple[Op, ...]:
@@ -222,7 +235,7 @@ class CacheStream:
         chunk, named = self.cache(grain).chunk, self.place.named
         return each_row(
             self.shape.rows,
-            lambda row: (When((is_active(row),), (Wait(SemaphoreRef(named("kv_written"), row), chunk),)),),
+            lambda row: (When(self.holds(grain, row), (Wait(SemaphoreRef(named("kv_written"), row), chunk),)),),
         )
 
     # Attention
@@ -262,17 +275,17 @@ class CacheStream:
 
         def arrived(within: Expr) -> tuple[Op, ...]:
             wait = Wait(SemaphoreRef(named("kv_new_arrived"), row_of(within)), cache.tile)
-            return (When((is_active(row_of(within)),), (wait,)),)
+            return (When(self.holds(grain, row_of(within)), (wait,)),)
 
         def older_arrived(within: Expr) -> tuple[Op, ...]:
             semaphore = SemaphoreRef(named("kv_old_arrived"), add(mul(mod(number, 2), self.group), within))
             has = Compare("<", number, Element(named("full"), row_of(within)))
             return (When((has,), (Wait(semaphore, cache.tile),)),)
 
-        newest = [self._span(cache, row, floordiv(position(row), cache.tokens)) for row in members]
+        newest = [self._span_of_newest(cache, row) for row in members]
         older = []
         for row in members:
-            low, _ = self._span(cache, row, self.older(row, number))
+            low, _ = self._span(cache, row, self.turns.tile(self.older(row, number)))
             has = minimum(maximum(sub(Element(named("full"), row), number), 0), 1)
             older.append((low, mul(has, cache.tokens)))
         tiles = Region(named("kv_old"), self.group * cache.tile)
@@ -300,6 +313,12 @@ class CacheStream:
         sight = self.attention.sight
         return (sub(sight.lowest(position(row)), start), high) if sight.limited else (Const(0), high)
 
+    def _span_of_newest(self, cache: CacheShape, row: Expr) -> tuple[Expr, Expr]:
+        """The same of the newest token's tile: none on devices that do not have it."""
+        low, high = self._span(cache, row, floordiv(position(row), cache.tokens))
+        newest = floordiv(position(row), cache.tokens)
+        return (low, mul(self.turns.has(newest), high)) if self.turns.shared else (low, high)
+
     def _merge(self, grain: Grain, trip: Expr, row: Expr) -> tuple[Op, ...]:
         """Put the newest token into its tile and start writing its chunk back."""
         cache, named = self.cache(grain), self.place.named
@@ -317,7 +336,7 @@ class CacheStream:
                 panels=cache.panels,
                 dtype=self.dtype,
             ),
-            When((is_active(row),), (Start(chunk, target, SemaphoreRef(named("kv_written"), row)),)),
+            When(self.holds(grain, row), (Start(chunk, target, SemaphoreRef(named("kv_written"), row)),)),
         )
 
     def _fold(

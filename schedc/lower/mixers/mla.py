@@ -13,6 +13,7 @@ from schedc.ir.expr import Const, mul
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention, CacheStream
+from schedc.lower.caches.turns import Turns
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import (
     LANES,
@@ -28,6 +29,7 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.head_streams import HeadMatrix, TransposedHeads
+from schedc.lower.mixers.shared_latents import SharedLatents
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.heads import latent_split
 from schedc.spec.mixers.mla import Mla
@@ -37,7 +39,8 @@ from schedc.weights.layout import Columns, HeadOutputs, Inputs, VectorItem
 
 
 class MlaLowering:
-    """`heads` are those of a device. Every device has the whole cache, and the down-projections, which all heads share.
+    """`heads` are those of a device. Every device has the down-projections, which all heads share, and the whole cache,
+    or its tiles in turn with the others.
 
     What enters is projected to one row of columns: latent | shared key | queries or their latent | gate.
     """
@@ -51,7 +54,15 @@ class MlaLowering:
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.latent_panels, self.key_panels = ceil_div(mla.kv_rank, LANES), ceil_div(mla.rope_dim, LANES)
-        self.cache = CacheStream(self._attention(), spec.kv, shape, place)
+        self.block = round_up(self.heads, 8)
+        self.shared: SharedLatents | None = None
+        turns = Turns(shape.devices if shape.placement.kv == "sequence" else 1)
+        if turns.shared:
+            panels = self.latent_panels + self.key_panels
+            self.shared = SharedLatents(shape, place, panels, self.latent_panels, self.block, spec.kv.dtype)
+        self.cache = CacheStream(
+            self._attention(turns.devices * self.block if turns.shared else self.heads), spec.kv, shape, place, turns
+        )
         self.output, self.output_bias = place.named("attention_out"), None
         heads, named, layers = self.heads, place.named, place.layers
 
@@ -107,16 +118,16 @@ class MlaLowering:
             (Inputs(0, width, **split.shard(mla.value_dim)),) if self.partial else (),
         )
 
-    def _attention(self) -> Attention:
-        panels, block = self.latent_panels + self.key_panels, round_up(self.heads, 8)
+    def _attention(self, heads: int) -> Attention:
+        panels, block = self.latent_panels + self.key_panels, round_up(heads, 8)
         return Attention(
             operation="attend_latent",
             panels=panels,
-            chains=latent_chains(self.heads),
+            chains=latent_chains(heads),
             query_rows=panels * block,
             state_rows=(self.latent_panels + 2) * block,
             sight=Sight(),
-            attributes={"heads": self.heads, "rank": self.mla.kv_rank, "panels": panels},
+            attributes={"heads": heads, "rank": self.mla.kv_rank, "panels": panels},
         )
 
     def matrices(self) -> tuple[Stream, ...]:
@@ -162,7 +173,8 @@ class MlaLowering:
             Buffer(named("attended"), WORK, ceil_div(self.heads * mla.value_dim, LANES) * words),
             Buffer(self.output, WORK, output_rows(self.o, grain, rows)),
         )
-        return Declarations(before) + self.cache.declarations(grain) + Declarations(after) + self.cache.staging()
+        declared = Declarations(before) + self.cache.declarations(grain) + Declarations(after) + self.cache.staging()
+        return declared if self.shared is None else declared + self.shared.declarations()
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         return self.cache.begin(grain)
@@ -177,6 +189,9 @@ class MlaLowering:
         rows, named, mla = self.shape.padded_rows, self.place.named, self.mla
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         vectors = named("vectors")
+        q, softmax = whole[named("q")], whole[named("softmax")]
+        shared = self.shared
+        own_q, own_softmax = (q, softmax) if shared is None else (shared.own_queries, shared.own_softmax)
 
         def entered(part: str) -> Region:
             """The columns of a part of what entered."""
@@ -221,7 +236,7 @@ class MlaLowering:
                 compute(
                     "gather_queries",
                     {"absorbed": whole[named("q_absorbed")], "turned": whole[named("q_rope")]},
-                    {"q": whole[named("q")]},
+                    {"q": own_q},
                     rows=rows,
                     heads=self.heads,
                     rank=mla.kv_rank,
@@ -234,7 +249,7 @@ class MlaLowering:
             return (
                 compute(
                     "latent_outputs",
-                    {"state": whole[named("softmax")]},
+                    {"state": own_softmax},
                     {"out": whole[named("latents")]},
                     rows=rows,
                     heads=self.heads,
@@ -264,7 +279,9 @@ class MlaLowering:
             Phase(named("queries"), queries),
             self._each_head(grain, "absorb", self.up_keys, whole[named("q_nope")], whole[named("q_absorbed")]),
             Phase(named("gather"), gather),
+            *(shared.before(q) if shared is not None else ()),
             Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
+            *(shared.behind(softmax) if shared is not None else ()),
             Phase(named("outputs"), outputs),
             self._each_head(grain, "expand", self.up_values, whole[named("latents")], whole[named("values")]),
             Phase(named("join"), join),

@@ -1,0 +1,83 @@
+"""Latent attention to a cache whose tiles lie on the devices in turn.
+
+Every device gets the queries of all heads, attends to its own tiles, and gives back to each device the softmaxes of
+that device's heads, which are combined there: softmax over all tiles.
+"""
+
+from __future__ import annotations
+
+from schedc.ir.program import Buffer, Op, Region
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import EXCHANGE, Exchanged, complete, occurrence_parity
+from schedc.lower.collectives.registry import make_collective
+from schedc.lower.collectives.stages import Scatter
+from schedc.lower.graph import Declarations, Phase, Site, StepShape
+from schedc.lower.parts import WORK, Place, compute
+
+
+class SharedLatents:
+    """`block` rows of queries a device, panel and sequence; `panels` of a query, `latent_panels` of a weighted sum."""
+
+    def __init__(
+        self, shape: StepShape, place: Place, panels: int, latent_panels: int, block: int, cache_dtype: str
+    ) -> None:
+        self.shape, self.place, self.block, self.latent_panels = shape, place, block, latent_panels
+        self.query_sections = shape.padded_rows * panels
+        self.softmax_sections = shape.padded_rows * (latent_panels + 2)
+        group = Group(shape.devices, shape.devices)
+        rows = self.query_sections * block
+        # Queries are multiplied by the cache as bf16 unless it is f32, so they lose nothing on a bf16 wire.
+        wire = "f32" if cache_dtype == "f32" else "bf16"
+        topology = shape.communication.topology
+        exchanged = Exchanged(place.named("shared_q"), "all_gather", group, topology, rows, wire)
+        self.queries = make_collective("one_shot", exchanged)
+        # A device sends its softmaxes of the next layer only when it has the queries of that layer of every peer, and
+        # those follow what the peer has read of this one: one slot is enough.
+        block_rows = self.softmax_sections * block
+        self.softmaxes = Scatter(place.named("shared_softmax"), group, block_rows, EXCHANGE, pieces=1, single=True)
+        self.own_queries = Region(place.named("q_own"), rows)
+        self.gathered = Region(place.named("q_gathered"), rows * shape.devices)
+        self.own_softmax = Region(place.named("softmax_own"), block_rows)
+
+    def declarations(self) -> Declarations:
+        regions = (self.own_queries, self.gathered, self.own_softmax)
+        buffers = tuple(Buffer(region.storage, WORK, region.rows) for region in regions)
+        return Declarations(buffers) + self.queries.declarations() + self.softmaxes.declarations()
+
+    def before(self, q: Region) -> tuple[Phase, ...]:
+        """All devices' queries into `q`."""
+        sizes = {"devices": self.shape.devices, "sections": self.query_sections, "block": self.block}
+
+        def send(site: Site) -> tuple[Op, ...]:
+            return self.queries.start(self.own_queries, occurrence_parity(0, 1, 0, site.trip))
+
+        def receive(site: Site) -> tuple[Op, ...]:
+            come = complete(self.queries, self.gathered, occurrence_parity(0, 1, 0, site.trip))
+            return *come, compute("join_queries", {"x": self.gathered}, {"q": q}, attributes=sizes)
+
+        return Phase(self.place.named("send_queries"), send), Phase(self.place.named("join_queries"), receive)
+
+    def behind(self, softmax: Region) -> tuple[Phase, ...]:
+        """This device's heads over the tiles of all devices into `own_softmax`."""
+        sizes = {"devices": self.shape.devices, "sections": self.softmax_sections, "block": self.block}
+        exchange = self.softmaxes
+
+        def send(site: Site) -> tuple[Op, ...]:
+            slot = occurrence_parity(0, 1, 0, site.trip)
+            part = compute("part_softmaxes", {"state": softmax}, {"out": exchange.out(slot)}, attributes=sizes)
+            return part, *exchange.send(slot)
+
+        def receive(site: Site) -> tuple[Op, ...]:
+            slot = occurrence_parity(0, 1, 0, site.trip)
+            combine = compute(
+                "combine_softmaxes",
+                exchange.received(slot),
+                {"state": self.own_softmax},
+                count=exchange.count,
+                sequences=self.shape.padded_rows,
+                panels=self.latent_panels,
+                block=self.block,
+            )
+            return *exchange.wait(slot), combine, *exchange.settle(slot)
+
+        return Phase(self.place.named("send_softmaxes"), send), Phase(self.place.named("combine"), receive)
