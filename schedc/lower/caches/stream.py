@@ -116,8 +116,7 @@ class CacheStream:
         named, cache, attention = self.place.named, self.cache(grain), self.attention
         # In a limited sight the range is that of a difference: the bounds of `first` alone do not say it is never
         # negative.
-        least = -cache.max_tiles if self.turns.shared else 1 - cache.max_tiles
-        least = least if attention.sight.limited else 0
+        least = 1 - cache.max_tiles if attention.sight.limited else 0
         most = cache.max_tiles - (0 if self.turns.shared else 1)
         scalars = [Scalars(named("full"), self.shape.rows, least, most, "local")]
         if attention.sight.limited:
@@ -282,6 +281,14 @@ class CacheStream:
             has = Compare("<", number, Element(named("full"), row_of(within)))
             return (When((has,), (Wait(semaphore, cache.tile),)),)
 
+        def merged(within: Expr) -> tuple[Op, ...]:
+            return (self._merge(grain, row_of(within)), *(() if self.turns.shared else written(within)))
+
+        def written(within: Expr) -> tuple[Op, ...]:
+            """At once where all tiles are here. Where they are in turn, only when the older ones have been read: how
+            many of them are before the newest is more than the proof sees, though they never overlap."""
+            return (self._write_back(grain, trip, row_of(within)),)
+
         newest = [self._span_of_newest(cache, row) for row in members]
         older = []
         for row in members:
@@ -291,7 +298,7 @@ class CacheStream:
         tiles = Region(named("kv_old"), self.group * cache.tile)
         return (
             *each_row(self.group, arrived),
-            *each_row(self.group, lambda within: self._merge(grain, trip, row_of(within))),
+            *each_row(self.group, merged),
             self._fold(
                 grain, q, replace(tiles, storage=named("kv_new"), offset=mul(group, tiles.rows)), state, newest, True
             ),
@@ -304,6 +311,7 @@ class CacheStream:
                     self._fold(grain, q, replace(tiles, slot=mod(number, 2)), state, older, False),
                 ),
             ),
+            *(each_row(self.group, written) if self.turns.shared else ()),
         )
 
     def _span(self, cache: CacheShape, row: Expr, tile: Expr) -> tuple[Expr, Expr]:
@@ -319,25 +327,31 @@ class CacheStream:
         newest = floordiv(position(row), cache.tokens)
         return (low, mul(self.turns.has(newest), high)) if self.turns.shared else (low, high)
 
-    def _merge(self, grain: Grain, trip: Expr, row: Expr) -> tuple[Op, ...]:
-        """Put the newest token into its tile and start writing its chunk back."""
-        cache, named = self.cache(grain), self.place.named
+    def _chunk(self, grain: Grain, storage: str, first: Expr, row: Expr) -> Region:
+        """The newest token's chunk of its tile, which begins at row `first` of `storage`."""
+        cache = self.cache(grain)
         within_tile = floordiv(mod(position(row), cache.tokens), cache.chunk_tokens)
-        chunk = Region(named("kv_new"), cache.chunk, add(mul(row, cache.tile), mul(within_tile, cache.chunk)))
+        return Region(self.place.named(storage), cache.chunk, add(first, mul(within_tile, cache.chunk)))
+
+    def _merge(self, grain: Grain, row: Expr) -> Op:
+        """Put the newest token into its tile."""
+        cache = self.cache(grain)
         stride = round_up(cache.panels, 8)
-        newest = self.newest_row(grain, trip, row)
-        target = Region(named("kv"), cache.chunk, add(newest, mul(within_tile, cache.chunk)))
-        return (
-            compute(
-                "merge_newest",
-                reads={"new": Region(named("kv_row"), stride, mul(row, stride))},
-                updates={"chunk": chunk},
-                scalars={"position": mod(position(row), cache.chunk_tokens)},
-                panels=cache.panels,
-                dtype=self.dtype,
-            ),
-            When(self.holds(grain, row), (Start(chunk, target, SemaphoreRef(named("kv_written"), row)),)),
+        return compute(
+            "merge_newest",
+            reads={"new": Region(self.place.named("kv_row"), stride, mul(row, stride))},
+            updates={"chunk": self._chunk(grain, "kv_new", mul(row, cache.tile), row)},
+            scalars={"position": mod(position(row), cache.chunk_tokens)},
+            panels=cache.panels,
+            dtype=self.dtype,
         )
+
+    def _write_back(self, grain: Grain, trip: Expr, row: Expr) -> Op:
+        """Start writing the chunk of the newest token back."""
+        chunk = self._chunk(grain, "kv_new", mul(row, self.cache(grain).tile), row)
+        target = self._chunk(grain, "kv", self.newest_row(grain, trip, row), row)
+        start = Start(chunk, target, SemaphoreRef(self.place.named("kv_written"), row))
+        return When(self.holds(grain, row), (start,))
 
     def _fold(
         self, grain: Grain, q: Region, tiles: Region, state: Region, spans: list[tuple[Expr, Expr]], first: bool
