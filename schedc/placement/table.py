@@ -77,6 +77,8 @@ def _moe(moe: Moe, devices: int, rules: PlacementRules) -> Iterator[Held]:
 
 def _cache(mixer: Gqa | Mla, devices: int, rules: PlacementRules) -> Held:
     split = cached_heads(mixer, devices, rules)
+    if rules.kv == "sequence" and devices > 1:
+        return Held("cache", "sequence", f"every {devices}th tile of a sequence", 1)
     heads = "latent" if isinstance(mixer, Mla) else "kv heads"
     return _columns("cache", "heads", split.total, split, devices, heads)
 
