@@ -93,9 +93,9 @@ def _fp8(own: Config) -> FormatOf:
     blocks = own.raw("weight_block_size")
     if blocks not in (None, [128, 128]):
         own.refuse("weight_block_size", f"{blocks!r}: only blocks of 128×128, or none, are known")
-    kept = _patterns(own, "modules_to_not_convert")
+    is_kept = matcher(_patterns(own, "modules_to_not_convert"))
     format = "fp8" if blocks is None else "fp8_block128"
-    return lambda module: None if module == _HEAD or any(matches(name, module) for name in kept) else format
+    return lambda module: None if module == _HEAD or is_kept(module) else format
 
 
 def _compressed_tensors(own: Config) -> FormatOf:
@@ -114,8 +114,8 @@ def _modelopt(own: Config) -> FormatOf:
     format = {"NVFP4": "nvfp4", "W4A16_NVFP4": "nvfp4", "FP8": "fp8"}.get(str(algorithm))
     if format is None:
         own.refuse("quant_algo", f"{algorithm!r} is not supported; known: NVFP4, W4A16_NVFP4, FP8")
-    kept = [pattern for key in ("ignore", "exclude_modules") for pattern in _patterns(own, key)]
-    return lambda module: None if any(matches(pattern, module) for pattern in kept) else format
+    is_kept = matcher([pattern for key in ("ignore", "exclude_modules") for pattern in _patterns(own, key)])
+    return lambda module: None if is_kept(module) else format
 
 
 def _groups(own: Config) -> FormatOf:
@@ -124,7 +124,7 @@ def _groups(own: Config) -> FormatOf:
     if not isinstance(groups, dict) or not all(isinstance(group, dict) for group in groups.values()):
         own.refuse("config_groups", "must be a mapping of groups")
         groups = {}
-    ignored = _patterns(own, "ignore")
+    is_ignored = matcher(_patterns(own, "ignore"))
     formats: list[tuple[list[str], str | None]] = []
     for name, group in groups.items():
         _activations(own, f"config_groups.{name}.input_activations", group.get("input_activations"))
@@ -135,7 +135,7 @@ def _groups(own: Config) -> FormatOf:
         formats.append((targets, _group_format(own, name, group.get("weights"))))
 
     def format_of(module: str) -> str | None:
-        if any(matches(pattern, module) for pattern in ignored):
+        if is_ignored(module):
             return None
         return next(
             (format for targets, format in formats if any(t == "Linear" or matches(t, module) for t in targets)), None
@@ -179,6 +179,19 @@ def _patterns(own: Config, key: str) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(pattern, str) for pattern in found):
         own.refuse(key, "must be a list of modules")
         return []
+    return found
+
+
+def matcher(patterns: list[str]) -> Callable[[str], bool]:
+    """Whether a module matches any of `patterns`: plain names, of which there may be hundreds, by look-up."""
+    plain = {pattern for pattern in patterns if not pattern.startswith("re:") and not set(pattern) & set("*?[")}
+    others = [pattern for pattern in patterns if pattern not in plain]
+
+    def found(module: str) -> bool:
+        parts = module.split(".")
+        spans = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
+        return any(span in plain for span in spans) or any(matches(pattern, module) for pattern in others)
+
     return found
 
 
