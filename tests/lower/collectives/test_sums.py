@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from schedc.compiler.interpret import addressed, interpret
 from schedc.compiler.pipeline import Request, build, limits_of
+from schedc.compiler.shrink import shrink
 from schedc.cost.machine import Machine
 from schedc.cost.simulate import simulate
 from schedc.errors import UserError
@@ -59,6 +61,18 @@ def test_sums_of_one_cut_alternate_from_loop_to_loop() -> None:
                 slot = evaluate(start.operands[1].region.slot, lambda _, trip=trip: trip, lambda *_: 0)
                 order.setdefault(summed.collective.exchanged.name, []).append(slot)
     assert order == {"sum": [0, 1] * 4, "sum_1": [0, 4, 0]}
+
+
+@pytest.mark.slow
+@pytest.mark.kernel
+@pytest.mark.parametrize("mode", ["eager", "on_wait"])
+def test_a_step_on_two_devices_agrees_with_the_reference(mode: str) -> None:
+    target = parse_target("tpu7x", 2)
+    shape = StepShape(2, 64, devices=2, communication=Communication(topology_of(target), "two_phase"))
+    small = shrink(Request(SPEC, target, shape, "ring", {"depth": 3, "slot_mib": 0.05}), "f32")
+    run = interpret(small, addressed(small, target), mode, 300)
+    assert run.problems == ()
+    assert 0 < run.logits < run.logits_limit
 
 
 def test_tiles_on_their_way_while_the_next_is_made_shorten_the_predicted_step() -> None:

@@ -44,12 +44,13 @@ def check(case: Case) -> None:
 
 
 FEW = [
-    Case("one_shot", "all_reduce", 2, "bf16"),
-    *(case for case in cases(4) if case.kind == "all_reduce" and case.wire == "bf16"),
-    *(case for case in cases(4) if case.kind != "all_reduce" and case.wire == "f32" and case.algorithm != "one_shot"),
-    Case("one_shot", "exchange", 4, "bf16", stride=2),
-    Case("two_phase", "all_reduce", 4, pieces=2, rows=40, used=3),
     Case("one_shot", "all_reduce", 2, "bf16", pieces=2, rows=24, used=1),
+    Case("two_phase", "all_reduce", 4, pieces=2, rows=40, used=3),
+    Case("hierarchical", "all_reduce", 4, "bf16"),
+    Case("ring", "all_reduce", 4, "bf16"),
+    Case("ring", "all_gather", 4),
+    Case("hierarchical", "reduce_scatter", 4),
+    Case("one_shot", "exchange", 4, "bf16", stride=2),
 ]
 
 
