@@ -68,7 +68,7 @@ def pack(
         with byte_progress(what) as progress:
             write(mine, for_kernel(source, spec), path, progress)
         seconds, size = perf_counter() - began, path.stat().st_size
-        facts = {"bytes": size, "layout": layouts_hash(mine), "seconds": round(seconds, 3)}
+        facts = {"bytes": size, "layout": layouts_hash(mine), "seconds": int(seconds * 1000) / 1000}
         files.append({"device": number, "file": str(path)} | facts)
         if not json:
             typer.echo(f"wrote {path}: {size:,} bytes, {len(mine)} arrays, in {seconds:.1f} s")

@@ -177,15 +177,16 @@ def _taken(made: Schedule) -> int:
 def remedies(shape: StepShape, target: Target, otherwise: Callable[[StepShape], Schedule]) -> list[str]:
     """Of every single change, the smallest that fits."""
 
-    def fits(**change: int) -> bool:
+    def fits(other: StepShape) -> bool:
         try:
-            return _taken(otherwise(replace(shape, **change))) <= target.capability.hbm_usable_bytes
+            return _taken(otherwise(other)) <= target.capability.hbm_usable_bytes
         except SchedcError:
             return False
 
-    more = next((n for n in _divisors(target.devices) if n > shape.devices and fits(devices=n)), None)
-    context = _largest(shape.context, lambda n: fits(context=n))
-    rows = _largest(shape.rows, lambda n: fits(rows=n))
+    larger = (n for n in _divisors(target.devices) if n > shape.devices)
+    more = next((n for n in larger if fits(replace(shape, devices=n))), None)
+    context = _largest(shape.context, lambda n: fits(replace(shape, context=n)))
+    rows = _largest(shape.rows, lambda n: fits(replace(shape, rows=n)))
     return [
         *([f"--devices {more}"] if more else []),
         *([f"--context {context}"] if context else []),

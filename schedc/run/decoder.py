@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -51,10 +52,10 @@ class Decoder:
             table = np.arange(shape.rows * tiles).reshape(shape.rows, tiles) % shape.page_count(kv_tokens)
         self.caches = Caches(spec, shape, tiles * kv_tokens, kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
-        self.state = {name: self._place(name, lambda device, cache=cache: cache) for name, cache in empty.items()}
+        self.state = {name: self._place(name, partial(_same, cache)) for name, cache in empty.items()}
         given = [name for name in kernel.ARGUMENTS if name not in kernel.STATE]
         self._weights = {
-            name: self._place(name, lambda device, name=name: np.asarray(weights(device)[name]))
+            name: self._place(name, partial(_named, name, weights))
             for name in given
             if len(kernel.ARGUMENTS[name][1]) == 2
         }
@@ -65,7 +66,7 @@ class Decoder:
 
         shape = self.kernel.ARGUMENTS[name][1]
         each = shape[0] // self.shape.devices
-        return jax.make_array_from_callback(shape, self._sharding, lambda index: part((index[0].start or 0) // each))
+        return jax.make_array_from_callback(shape, self._sharding, lambda index: part(_start(index) // each))
 
     def words(self) -> dict[int, dict[str, np.ndarray]]:
         """A copy of the caches of every device of this host."""
@@ -78,13 +79,13 @@ class Decoder:
     def _parts(self, value: Any) -> dict[int, Any]:
         """What each device of this host has of an array, int32[rows, 128]."""
         each = value.shape[0] // self.shape.devices
-        return {(shard.index[0].start or 0) // each: shard.data for shard in value.addressable_shards}
+        return {_start(shard.index) // each: shard.data for shard in value.addressable_shards}
 
     def fill(self, row: int, layers: Sequence[Kept]) -> None:
         """Put a prefilled sequence into the cache: per layer what is kept of its tokens, such as k and v."""
         words = self.words()
         self.caches.fill(words, row, layers)
-        self.state = {name: self._place(name, lambda device, name=name: words[device][name]) for name in self.state}
+        self.state = {name: self._place(name, partial(_named, name, words.__getitem__)) for name in self.state}
 
     def step(
         self, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None = None
@@ -122,3 +123,16 @@ class Decoder:
             held = split.held(device)
             logits[:, held.start : held.stop] = columns[: self.rows, : len(held)]
         return logits
+
+
+def _same(array: np.ndarray, device: int) -> np.ndarray:
+    return array
+
+
+def _named(name: str, of_device: WeightsOf, device: int) -> np.ndarray:
+    return np.asarray(of_device(device)[name])
+
+
+def _start(index: Any) -> int:
+    """The first row of a part of an array; a part that is all has none."""
+    return index[0].start or 0
