@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from schedc.ir.expr import Const, Counter, Element, Expr, add, mul
-from schedc.ir.program import Array, Attribute, Buffer, Loop, Op, Pool, Program, Semaphore
+from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, floordiv, mul
+from schedc.ir.program import Array, Attribute, Buffer, Loop, Op, Pool, Program, Semaphore, When
 from schedc.ir.program import Phase as PhaseOp
 from schedc.lower.graph import Each, Phase, Segment, Site, StepGraph, Stream, VectorBlock, consumed
 from schedc.lower.parts import STREAM
@@ -45,8 +45,13 @@ class Assembly:
         for ring in self.plan.rings:
             used = tuple((name, self._tiles(name)) for name in consumed(each.phases) if name in ring.streams)
             if used:
-                lap = Lap(each.counter, selection.most, used, Element(selection.count, Const(0)))
+                lap = replace(self._lap(each), streams=used)
                 yield Passage(ring, Sequence((lap,)), self.streams, self.graph.grain, matrix)
+
+    def _lap(self, each: Each) -> Lap:
+        """The loop over the chosen members, some of them at once."""
+        at_once = min(self.plan.at_once.get(each.name, 1), each.selection.most)
+        return Lap(each.counter, each.selection.most, (), Element(each.selection.count, Const(0)), at_once)
 
     def _tiles(self, name: str) -> int:
         return self.graph.grain.tiles(self.streams[name])
@@ -116,10 +121,14 @@ class Assembly:
         return tuple(ops)
 
     def _each(self, segment: Segment, each: Each) -> Loop:
-        selection = each.selection
-        site = Site(_trip(segment), member=Element(selection.ids, Counter(each.counter)))
-        body = tuple(PhaseOp(phase.name, self._ops(0, phase, each.phases, site)) for phase in each.phases)
-        return Loop(each.counter, Element(selection.count, Const(0)), body)
+        lap, count = self._lap(each), Element(each.selection.count, Const(0))
+        member: Expr = Counter(each.counter) if lap.at_once == 1 else lap.trip.expr()
+        site = Site(_trip(segment), member=Element(each.selection.ids, member))
+        body: tuple[Op, ...] = tuple(PhaseOp(p.name, self._ops(0, p, each.phases, site)) for p in each.phases)
+        if lap.at_once == 1:
+            return Loop(each.counter, count, body)
+        inner = Loop(lap.inner, Const(lap.at_once), (When((Compare("<", member, count),), body),), unroll=True)
+        return Loop(each.counter, floordiv(add(count, lap.at_once - 1), lap.at_once), (inner,))
 
     def _ops(self, lap: int, phase: Phase, around: tuple[Phase, ...], site: Site) -> tuple[Op, ...]:
         """A phase with the waits and refills of what it streams; `around`: the phases that share its vectors."""

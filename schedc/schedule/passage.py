@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from schedc.ir.expr import Compare, Const, Counter, Expr, add, mul
+from schedc.ir.expr import Compare, Const, Expr, add, mul
 from schedc.ir.program import Op, Region, SemaphoreRef, Start, Wait, When
 from schedc.lower.graph import Grain, Stream
 from schedc.schedule.plan import Ring
@@ -51,9 +51,7 @@ class Passage:
         wait = Wait(SemaphoreRef(self.arrived, slot), self._rows(stream))
         if self.ring.ahead:
             return (wait,)
-        at = self.sequence.laps[lap]
-        trip: Expr = Counter(at.counter) if at.trips > 1 else Const(0)
-        return self._start(stream, trip, tile.expr(), slot), wait
+        return self._start(stream, self.sequence.laps[lap].trip.expr(), tile.expr(), slot), wait
 
     def refill(self, lap: int, stream: str, tile: Affine) -> tuple[Op, ...]:
         """After a tile has been used: start the one that is `ahead` places further."""

@@ -140,6 +140,8 @@ class Plan:
     """Prefetch → the phase at whose start it is issued; the latest if it is not named."""
     orders: Mapping[str, Order] = field(default_factory=dict)
     """Selection → the order in which its members are gone through; `found` if it is not named."""
+    at_once: Mapping[str, int] = field(default_factory=dict)
+    """Selection → how many of its members stand in one pass of the loop over them; one if it is not named."""
     sums: SumCut = "tiles"
     """Whether a partial output is sent tile by tile, as it is made, to be summed, or whole."""
 

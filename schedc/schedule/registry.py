@@ -112,6 +112,11 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             )
         elif order_ not in get_args(Order):
             problems.append(f"orders[{name}] is {order_}; it must be one of {', '.join(get_args(Order))}")
+    for name, count in plan.at_once.items():
+        if name not in selections:
+            problems.append(f"at_once names {name}, no selection; there are {', '.join(selections) or 'none'}")
+        elif count < 1:
+            problems.append(f"at_once[{name}] is {count}; it must be 1 or more")
     if plan.sums not in get_args(SumCut):
         problems.append(f"sums is {plan.sums}; it must be one of {', '.join(get_args(SumCut))}")
     if plan.kv_tokens not in problem.kv_tokens:

@@ -15,24 +15,6 @@ from schedc.ir.expr import Compare, Const, Counter, Expr, add, mod, mul, sub
 
 
 @dataclass(frozen=True)
-class Lap:
-    """One segment's part of a ring: `trips` times the tiles of `streams` (name, tiles a trip).
-
-    With a `limit`, there are only so many trips, which is known when the step runs: the last lap of a sequence.
-    """
-
-    counter: str
-    trips: int
-    streams: tuple[tuple[str, int], ...]
-    limit: Expr | None = None
-
-    @property
-    def tiles(self) -> int:
-        """Tiles a trip."""
-        return sum(tiles for _, tiles in self.streams)
-
-
-@dataclass(frozen=True)
 class Affine:
     """`constant + Σ coefficient · counter`, each counter in 0 … limit-1."""
 
@@ -58,6 +40,40 @@ class Affine:
 
 
 @dataclass(frozen=True)
+class Lap:
+    """One segment's part of a ring: `trips` times the tiles of `streams` (name, tiles a trip).
+
+    With a `limit`, there are only so many trips, which is known when the step runs: the last lap of a sequence. With
+    `at_once` that many trips stand in one iteration of a loop, over the counter `inner`.
+    """
+
+    counter: str
+    trips: int
+    streams: tuple[tuple[str, int], ...]
+    limit: Expr | None = None
+    at_once: int = 1
+
+    @property
+    def tiles(self) -> int:
+        """Tiles a trip."""
+        return sum(tiles for _, tiles in self.streams)
+
+    @property
+    def inner(self) -> str:
+        return f"{self.counter}_of"
+
+    @property
+    def trip(self) -> Affine:
+        """The number of the current trip."""
+        if self.trips == 1:
+            return Affine()
+        if self.at_once == 1:
+            return Affine(0, ((self.counter, 1, self.trips),))
+        passes = -(-self.trips // self.at_once)
+        return Affine(0, ((self.counter, self.at_once, passes), (self.inner, 1, self.at_once)))
+
+
+@dataclass(frozen=True)
 class Target:
     """A tile somewhere ahead: which stream, trip and tile, under which conditions."""
 
@@ -78,7 +94,7 @@ class Sequence:
         """The running number of a stream's tile `tile` in the current trip of a lap."""
         at = self.laps[lap]
         offset = self.base(lap) + _offset(at, stream)
-        trip = ((at.counter, at.tiles, at.trips),) if at.trips > 1 else ()
+        trip = tuple((name, coefficient * at.tiles, limit) for name, coefficient, limit in at.trip.terms)
         return Affine(tile.constant + offset, trip + tile.terms)
 
     def first(self, count: int) -> Iterator[tuple[int, str, int, int]]:
@@ -116,8 +132,8 @@ class Sequence:
                     start = self.base(later) + _offset(there, name)
                     index = here.shifted(-start)
                     if later == lap:
-                        index = _without(index, at.counter if at.trips > 1 else "").shifted(-k * at.tiles)
-                        trip = add(Counter(at.counter), k) if at.trips > 1 else Const(0)
+                        index = _without(index, at.trip).shifted(-k * at.tiles)
+                        trip = add(at.trip.expr(), k)
                     else:
                         index = index.shifted(-k * there.tiles)
                         trip = Const(k)
@@ -129,7 +145,7 @@ class Sequence:
         """`counter + k < trips`, decided where it can be."""
         if k >= lap.trips:
             return None
-        return (Compare("<", add(Counter(lap.counter), k), lap.limit or Const(lap.trips)),)
+        return (Compare("<", add(lap.trip.expr(), k), lap.limit or Const(lap.trips)),)
 
 
 def _offset(lap: Lap, stream: str) -> int:
@@ -141,8 +157,9 @@ def _offset(lap: Lap, stream: str) -> int:
     raise KeyError(stream)
 
 
-def _without(index: Affine, counter: str) -> Affine:
-    return Affine(index.constant, tuple(term for term in index.terms if term[0] != counter))
+def _without(index: Affine, trip: Affine) -> Affine:
+    counters = {name for name, _, _ in trip.terms}
+    return Affine(index.constant, tuple(term for term in index.terms if term[0] not in counters))
 
 
 def _inside(index: Affine, tiles: int) -> tuple[Compare, ...] | None:

@@ -41,7 +41,15 @@ def test_policies_and_their_settings(schedc: Command) -> None:
     assert entries["ring"] == {
         "name": "ring",
         "about": "All weights pass through one ring of equal slots in the order of their use.",
-        "settings": {"depth": 0, "slot_mib": 2.0, "expert_slots": 0, "expert_mib": 4.0, "whole_sums": 0},
+        "settings": {
+            "depth": 0,
+            "slot_mib": 2.0,
+            "expert_slots": 0,
+            "expert_mib": 4.0,
+            "experts_at_once": 1,
+            "experts_by_number": 0,
+            "whole_sums": 0,
+        },
         "default": True,
     }
     assert {"double_buffer", "just_in_time"} <= entries.keys()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedc.ir.expr import evaluate, holds
+from schedc.ir.expr import Const, Element, evaluate, holds
 from schedc.ir.text_print import print_expr
 from schedc.schedule.sequence import Affine, Lap, Sequence
 
@@ -61,3 +61,29 @@ def test_a_slot_whose_ring_divides_the_lap_is_a_number() -> None:
     number = Affine(3, (("layer", 8, 30),))
     assert print_expr(number.modulo(4)) == "3"
     assert print_expr(number.modulo(5)) == "(layer * 3 + 3) % 5"
+
+
+@given(
+    tiles=st.tuples(st.integers(1, 3), st.integers(1, 2)),
+    most=st.integers(1, 6),
+    at_once=st.integers(1, 3),
+    ahead=st.integers(0, 9),
+    data=st.data(),
+)
+def test_of_chosen_members_the_tile_ahead_is_found_as_long_as_there_is_one(tiles, most, at_once, ahead, data) -> None:
+    """Whatever their number is, and however many stand in a pass of the loop."""
+    count = data.draw(st.integers(0, most))
+    lap = Lap("e", most, (("up", tiles[0]), ("down", tiles[1])), Element("count", Const(0)), min(at_once, most))
+    sequence = Sequence((lap,))
+    order = [(e, stream, t) for e in range(count) for stream, n in lap.streams for t in range(n)]
+    for number, (member, stream, t) in enumerate(order):
+        counters = {"e": member // lap.at_once, lap.inner: member % lap.at_once, "t": t}
+        tile = Affine(0, (("t", 1, dict(lap.streams)[stream]),))
+        values = counters.__getitem__, lambda array, index: count
+        assert evaluate(sequence.number(0, stream, tile).expr(), *values) == number
+        found = [
+            (evaluate(target.trip, *values), target.stream, evaluate(target.tile, *values))
+            for target in sequence.ahead(0, stream, tile, ahead)
+            if all(holds(condition, *values) for condition in target.conditions)
+        ]
+        assert found == order[number + ahead : number + ahead + 1]

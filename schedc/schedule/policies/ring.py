@@ -32,12 +32,15 @@ def ring(
     slot_mib: float = 2.0,
     expert_slots: int = 0,
     expert_mib: float = 4.0,
+    experts_at_once: int = 1,
+    experts_by_number: int = 0,
     whole_sums: int = 0,
 ) -> Plan:
     """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream); 0: up to 8, as VMEM allows.
 
-    `expert_slots` and `expert_mib` are the same of the ring of chosen experts; 0: up to 4. Partial outputs are summed
-    over the devices tile by tile, unless `whole_sums` is not 0.
+    `expert_slots` and `expert_mib` are the same of the ring of chosen experts; 0: up to 4. `experts_at_once` of them
+    stand in a pass of their loop, in the order of the rows' choices, or by their number if that is not 0.
+    Partial outputs are summed over the devices tile by tile, unless `whole_sums` is not 0.
     """
     sizes = tiles_for(problem, slot_rows(slot_mib)) | chosen_tiles(problem, slot_rows(expert_mib))
     depth = depth or _slots(problem.matrices(), sizes, SHARE * problem.capacity_rows, DEEPEST)
@@ -54,6 +57,8 @@ def ring(
         kv_tokens=kv_tile(problem),
         issue=earliest_issue(problem),
         sums="whole" if whole_sums else "tiles",
+        orders={selection.name: "number" for selection in problem.selections} if experts_by_number else {},
+        at_once={selection.name: experts_at_once for selection in problem.selections},
     )
 
 
