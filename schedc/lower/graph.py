@@ -117,7 +117,8 @@ class Matrix:
     @property
     def stored(self) -> str:
         """The format, its groups cut where the device's inputs are."""
-        return cut_at(self.format, (place for block in self.inputs for place in (block.start, block.step, block.width)))
+        places = (place for block in self.inputs for place in (block.start, block.step, block.width))
+        return cut_at(self.format, places, self.name)
 
     @property
     def trips(self) -> int:

@@ -122,7 +122,7 @@ def test_columns_are_cut_anywhere_without_loss_also_inside_a_block(stored: str) 
 def test_inputs_are_cut_at_192_by_a_finer_format_with_the_same_weights(stored: str) -> None:
     if cut_group(stored) > 64:
         pytest.skip("no format is finer: see below")
-    source, finer = Stored(stored, 128, 3 * 192), cut_at(stored, [192])
+    source, finer = Stored(stored, 128, 3 * 192), cut_at(stored, [192], "m")
     for device in range(3):
         layout = matrix(finer, 192, (Columns("head", 0, 128),), (Inputs(192 * device, 192),))
         weights = unpack(layout, pack_arrays([layout], source)["m"])["head"]
@@ -146,12 +146,15 @@ def cut_group(stored: str) -> int:
     ],
 )
 def test_the_coarsest_groups_that_a_cut_leaves_whole_are_taken(stored: str, cut: int, finer: str) -> None:
-    assert cut_at(stored, [cut, 2 * cut]) == finer
+    assert cut_at(stored, [cut, 2 * cut], "m") == finer
 
 
 def test_a_cut_that_no_groups_leave_whole_is_refused_with_the_numbers() -> None:
-    with pytest.raises(ValueError, match="fp8_block128 has groups of 64 inputs, and a cut at input 96 divides one"):
-        cut_at("fp8_block128", [192, 96])
+    message = (
+        "w_down: fp8_block128 has groups of 64 inputs at the least, and the cut at input 96 divides one; use as many"
+    )
+    with pytest.raises(UserError, match=message):
+        cut_at("fp8_block128", [192, 96], "w_down")
     with pytest.raises(ValueError, match="m: mxfp4 has groups of 32 inputs, which a block of 40 from 32 on divides"):
         matrix("mxfp4", 40, (Columns("head", 0, 128),), (Inputs(32, 40),))
 

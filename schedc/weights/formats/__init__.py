@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from schedc.errors import UserError
 from schedc.weights.formats import bf16, f32, fp8, fp8_block, int4, int8, mxfp4, nvfp4
 from schedc.weights.formats.format import Format
 
@@ -20,10 +21,10 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def cut_at(format: str, boundaries: Iterable[int]) -> str:
+def cut_at(format: str, boundaries: Iterable[int], what: str) -> str:
     """The format itself, or the coarsest that it can be cut into exactly, so that groups end at these inputs.
 
-    Raises ValueError if there is none.
+    Raises UserError if there is none for `what`.
     """
     places = tuple(boundaries)
     known = [FORMATS[format], *(finer for finer in FORMATS.values() if format in finer.finer_than)]
@@ -32,4 +33,7 @@ def cut_at(format: str, boundaries: Iterable[int]) -> str:
             return candidate.name
     smallest = min(candidate.group for candidate in known)
     cut = next(place for place in places if place % smallest)
-    raise ValueError(f"{format} has groups of {smallest} inputs, and a cut at input {cut} divides one")
+    raise UserError(
+        f"{what}: {format} has groups of {smallest} inputs at the least, and the cut at input {cut} divides one; use "
+        f"as many devices as cut at multiples of {smallest}"
+    )

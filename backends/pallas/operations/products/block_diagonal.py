@@ -15,7 +15,8 @@ def block_diagonal_dot(left, codes, scales, rows, group, dtype):
     Of 256 inputs the left side is [groups · rows, 256], zero outside of a block's group. codes[depth, n] of any dtype
     that a dot takes beside bf16, scales f32[groups or more, n].
     """
-    apart = CHUNK // group % 8 == 0 and codes.shape[0] % CHUNK == 0
+    groups = CHUNK // group
+    apart = groups % 8 == 0 and scales.shape[0] >= -(-codes.shape[0] // CHUNK) * groups
     order = row_blocks if apart and rows <= 4 else group_blocks
     return order(left[: max(8, rows)].astype(jnp.float32), codes, scales, rows, group, dtype)
 
@@ -40,13 +41,13 @@ def group_blocks(left, codes, scales, rows, group, dtype):
 
 def row_blocks(left, codes, scales, rows, group, dtype):
     """Blocks of all groups of 256 inputs, one a row: sums keep their groups apart until the end."""
-    groups = CHUNK // group
-    lane = lax.broadcasted_iota(jnp.int32, (groups, CHUNK), 1)
-    first = lax.broadcasted_iota(jnp.int32, (groups, CHUNK), 0) * group
-    inside = (lane >= first) & (lane < first + group)
+    depth, groups = codes.shape[0], CHUNK // group
     totals = [0.0] * rows
-    for start in range(0, codes.shape[0], CHUNK):
-        part = left[:, start : start + CHUNK]
+    for start in range(0, depth, CHUNK):
+        part = left[:, start : min(start + CHUNK, depth)]
+        lane = lax.broadcasted_iota(jnp.int32, (groups, part.shape[1]), 1)
+        first = lax.broadcasted_iota(jnp.int32, (groups, part.shape[1]), 0) * group
+        inside = (lane >= first) & (lane < first + group)
         blocks = [jnp.where(inside, part[row : row + 1], 0.0) for row in range(rows)]
         sums = mixed_dot(stack(blocks).astype(DTYPES[dtype]), codes[start : start + CHUNK])
         scale = scales[start // group : start // group + groups]
