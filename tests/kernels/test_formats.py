@@ -7,7 +7,7 @@ from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from tests.kernels.built import Mode, build_kernel, small_tiles, step, trial
 from tests.reference import moe_specs
-from tests.reference.small_specs import small_spec
+from tests.reference.small_specs import LATENT, small_spec
 
 pytestmark = pytest.mark.kernel
 
@@ -53,3 +53,9 @@ def test_families_have_formats_of_their_own() -> None:
     spec = stored(moe_specs.FEATURES["dense first"], "mxfp4", "f32", attention="int8", dense="fp8")
     untied = spec.model_copy(update={"embedding": spec.embedding.model_copy(update={"tied": False})})
     agrees(stored(untied, "mxfp4", "f32", attention="int8", dense="fp8", head="int4_g32"), "on_wait")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", ["fp8_block128", "int4_g32", "nvfp4"])
+def test_latent_attention_takes_quantised_weights_also_head_by_head(weights: str) -> None:
+    agrees(stored(LATENT["latent, odd sizes"], weights, "f32"), "on_wait")
