@@ -177,7 +177,7 @@ class MlaLowering:
         return declared if self.shared is None else declared + self.shared.declarations()
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
-        return self.cache.begin(grain)
+        return self.cache.begin(grain) + (() if self.shared is None else self.shared.begin())
 
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         return self.cache.prefetches(grain)

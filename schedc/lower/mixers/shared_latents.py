@@ -6,6 +6,8 @@ that device's heads, which are combined there: softmax over all tiles.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import EXCHANGE, Exchanged, complete, occurrence_parity
@@ -22,8 +24,8 @@ class SharedLatents:
         self, shape: StepShape, place: Place, panels: int, latent_panels: int, block: int, cache_dtype: str
     ) -> None:
         self.shape, self.place, self.block, self.latent_panels = shape, place, block, latent_panels
-        self.query_sections = shape.padded_rows * panels
-        self.softmax_sections = shape.padded_rows * (latent_panels + 2)
+        self.query_sections = shape.rows * panels
+        self.softmax_sections = shape.rows * (latent_panels + 2)
         group = Group(shape.devices, shape.devices)
         rows = self.query_sections * block
         # Queries are multiplied by the cache as bf16 unless it is f32, so they lose nothing on a bf16 wire.
@@ -35,36 +37,47 @@ class SharedLatents:
         # those follow what the peer has read of this one: one slot is enough.
         block_rows = self.softmax_sections * block
         self.softmaxes = Scatter(place.named("shared_softmax"), group, block_rows, EXCHANGE, pieces=1, single=True)
-        self.own_queries = Region(place.named("q_own"), rows)
         self.gathered = Region(place.named("q_gathered"), rows * shape.devices)
-        self.own_softmax = Region(place.named("softmax_own"), block_rows)
+        # Sequences lie one after the other, the rows that pad them last: those are not sent.
+        self.own_queries = Region(place.named("q_own"), shape.padded_rows * panels * block)
+        self.own_softmax = Region(place.named("softmax_own"), shape.padded_rows * (latent_panels + 2) * block)
 
     def declarations(self) -> Declarations:
         regions = (self.own_queries, self.gathered, self.own_softmax)
         buffers = tuple(Buffer(region.storage, WORK, region.rows) for region in regions)
         return Declarations(buffers) + self.queries.declarations() + self.softmaxes.declarations()
 
+    def begin(self) -> tuple[Op, ...]:
+        """Before the first layer: what pads the sequences is finite."""
+        if self.shape.padded_rows == self.shape.rows:
+            return ()
+        return (compute("zero", writes={"out": self.own_softmax}),)
+
     def before(self, q: Region) -> tuple[Phase, ...]:
         """All devices' queries into `q`."""
         sizes = {"devices": self.shape.devices, "sections": self.query_sections, "block": self.block}
+        rows = self.query_sections * self.block
 
         def send(site: Site) -> tuple[Op, ...]:
-            return self.queries.start(self.own_queries, occurrence_parity(0, 1, 0, site.trip))
+            return self.queries.start(_first(self.own_queries, rows), occurrence_parity(0, 1, 0, site.trip))
 
         def receive(site: Site) -> tuple[Op, ...]:
             come = complete(self.queries, self.gathered, occurrence_parity(0, 1, 0, site.trip))
-            return *come, compute("join_queries", {"x": self.gathered}, {"q": q}, attributes=sizes)
+            return *come, compute(
+                "join_queries", {"x": self.gathered}, {"q": _first(q, rows * self.shape.devices)}, attributes=sizes
+            )
 
         return Phase(self.place.named("send_queries"), send), Phase(self.place.named("join_queries"), receive)
 
     def behind(self, softmax: Region) -> tuple[Phase, ...]:
         """This device's heads over the tiles of all devices into `own_softmax`."""
         sizes = {"devices": self.shape.devices, "sections": self.softmax_sections, "block": self.block}
-        exchange = self.softmaxes
+        exchange, rows = self.softmaxes, self.softmax_sections * self.block
+        sent = _first(softmax, rows * self.shape.devices)
 
         def send(site: Site) -> tuple[Op, ...]:
             slot = occurrence_parity(0, 1, 0, site.trip)
-            part = compute("part_softmaxes", {"state": softmax}, {"out": exchange.out(slot)}, attributes=sizes)
+            part = compute("part_softmaxes", {"state": sent}, {"out": exchange.out(slot)}, attributes=sizes)
             return part, *exchange.send(slot)
 
         def receive(site: Site) -> tuple[Op, ...]:
@@ -72,12 +85,16 @@ class SharedLatents:
             combine = compute(
                 "combine_softmaxes",
                 exchange.received(slot),
-                {"state": self.own_softmax},
+                {"state": _first(self.own_softmax, rows)},
                 count=exchange.count,
-                sequences=self.shape.padded_rows,
+                sequences=self.shape.rows,
                 panels=self.latent_panels,
                 block=self.block,
             )
             return *exchange.wait(slot), combine, *exchange.settle(slot)
 
         return Phase(self.place.named("send_softmaxes"), send), Phase(self.place.named("combine"), receive)
+
+
+def _first(region: Region, rows: int) -> Region:
+    return replace(region, rows=rows)
