@@ -5,10 +5,13 @@ import re
 import pytest
 from machines import round_machine
 
+from schedc.compiler.pipeline import Request, build
 from schedc.cost.report import predict
 from schedc.cost.simulate import Stuck, simulate
 from schedc.ir.text_parse import parse_program
+from schedc.lower.graph import StepShape
 from schedc.target.target import parse_target
+from tests.reference.small_specs import small_spec
 
 DECLARED = """
 program talk {
@@ -60,3 +63,16 @@ def test_devices_that_take_turns_cannot_be_simulated() -> None:
     message = "nothing is in flight; all devices are taken to do the same"
     with pytest.raises(Stuck, match=re.escape(message)):
         step("when rank == 1 {", TO_THE_SIBLING, "}", "wait arrived rows=8")
+
+
+def test_a_step_on_eight_devices_reads_an_eighth_of_the_streamed_bytes_on_each_and_takes_longer_than_those() -> None:
+    def predicted(devices: int):
+        target = parse_target("tpu7x:2x2x1", devices)
+        spec = small_spec({"heads": 32, "kv_heads": 8, "head_dim": 128}, {"width": 8192}, hidden=2048, vocab=32768)
+        _, program = build(Request(spec, target, StepShape(1, 64, devices=devices)))
+        return predict(program, target)
+
+    one, eight = predicted(1), predicted(8)
+    assert eight.hbm_bytes_read == pytest.approx(one.hbm_bytes_read / 8, rel=0.05)
+    assert one.bytes_sent == 0 < eight.bytes_sent
+    assert one.bounds["hbm"].time_us / 8 < eight.step_us < one.step_us

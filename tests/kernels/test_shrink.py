@@ -7,6 +7,7 @@ from schedc.compiler.shrink import shrink
 from schedc.compiler.skeleton import differences, skeleton
 from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
+from schedc.placement.heads import split_heads
 from schedc.spec.load import list_models, load_spec
 from schedc.target.target import parse_target
 from tests.reference.small_specs import FEATURES
@@ -89,3 +90,14 @@ def test_a_difference_is_a_diff() -> None:
     program = parse_program(PROGRAM.format(trips=10, use="", scale=0.5))
     other = parse_program(PROGRAM.format(trips=10, use="compute zero(out: write tile<0>[0 +: 8])\n    ", scale=0.5))
     assert differences(program, other) == ("@@ -3,0 +4 @@", "+  compute zero(out: write tile)")
+
+
+@pytest.mark.parametrize(("model", "devices"), [("llama-3.1-8b", 8), ("smollm2-135m", 4), ("qwen2.5-7b", 2)])
+def test_a_model_of_several_devices_shrinks_to_one_of_as_many(model: str, devices: int) -> None:
+    spec = load_spec(model)
+    small = shrink(Request(spec, parse_target("tpu7x", devices), StepShape(2, 4096, devices=devices)), "f32")
+    assert small.differences == ()
+    assert small.shape.devices == small.schedule.program.devices == devices
+    full, shrunk = (one.layers[0].pattern[0].mixer for one in (spec, small.spec))
+    before, after = (split_heads(mixer.heads, mixer.kv_heads, devices).kv for mixer in (full, shrunk))
+    assert (before.every, before.padding > 0) == (after.every, after.padding > 0)
