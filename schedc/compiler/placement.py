@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from schedc.errors import CheckFailed, SchedcError
+from schedc.errors import CheckFailed, SchedcError, SpecError
 from schedc.ir.program import ROW_BYTES, Array
 from schedc.lower.graph import Grain, StepShape
 from schedc.lower.step import StepLowering
@@ -119,9 +119,16 @@ def _weights(layout: Layout) -> Iterator[str]:
 
 
 def fewest_devices(spec: ModelSpec, shape: StepShape, target: Target) -> int:
-    """The smallest divisor of the target's devices that has room for the model in HBM; all of them if none has."""
+    """The smallest divisor of the target's devices that has room for the model in HBM; all of them if none has.
+
+    Numbers of devices that the model cannot be divided over are passed by.
+    """
     for devices in _divisors(target.devices):
-        if _bytes(spec, replace(shape, devices=devices)) <= target.capability.hbm_usable_bytes:
+        try:
+            taken = _bytes(spec, replace(shape, devices=devices))
+        except SpecError:
+            continue
+        if taken <= target.capability.hbm_usable_bytes:
             return devices
     return target.devices
 
