@@ -31,7 +31,7 @@ def norm_vectors(norm: Norm, site: Site, name: str) -> dict[str, Region | None]:
 
 
 def normalise(norm: Norm, x: Region, out: Region, site: Site, name: str, spec: ModelSpec, shape: StepShape) -> Op:
-    reads: dict[str, Region | None] = {"x": x} | norm_vectors(norm, site, name)
+    reads: dict[str, Region | None] = {"x": x, **norm_vectors(norm, site, name)}
     return compute(
         "norm",
         reads,

@@ -25,8 +25,13 @@ def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
         chunk = chunk_tokens(spec.kv.dtype)
         if spec.kv.page_tokens % chunk:
             yield f"kv.page_tokens: {spec.kv.page_tokens} is not a multiple of {chunk}, 8 word rows of {spec.kv.dtype}"
+    if not spec.final_norm.parameters(spec.hidden):
+        yield "final_norm.weight: a final norm without weight is not supported by the kernel yet"
     for run, pattern in enumerate(spec.layers):
         for place, block in enumerate(pattern.pattern):
+            if not any(len(shape) == 1 for shape in spec.layer_parameters(block).values()):
+                where = f"layers[{run}].pattern[{place}].norm.weight"
+                yield f"{where}: a layer without any vector (norms, biases) is not supported by the kernel yet"
             for problem in _of_block(block, devices):
                 yield f"layers[{run}].pattern[{place}].{problem}"
 

@@ -21,6 +21,17 @@ def test_unsupported_parts_and_sizes_are_named_together() -> None:
     ]
 
 
+def test_layers_and_final_norms_without_any_vector_are_refused() -> None:
+    bare = {"kind": "rms", "eps": 1e-5, "weight": False}
+    with pytest.raises(SpecError) as error:
+        StepLowering(small_spec(block={"norm": bare}), StepShape(1, 16))
+    assert str(error.value).splitlines()[1:] == [
+        "  final_norm.weight: a final norm without weight is not supported by the kernel yet",
+        "  layers[0].pattern[0].norm.weight: a layer without any vector (norms, biases) is not supported by the kernel "
+        "yet",
+    ]
+
+
 def longrope(sequences: str) -> ModelSpec:
     factors = {"short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}
     scaling = {"kind": "longrope", "factor": 4.0, "original_max_position": 16, "sequences": sequences, **factors}

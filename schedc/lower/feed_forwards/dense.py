@@ -108,6 +108,8 @@ class DenseLowering:
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         bias = self.dense.bias
 
+        limit = {} if self.dense.limit is None else {"limit": self.dense.limit}
+
         def activation(site: Site) -> tuple[Op, ...]:
             return (
                 compute(
@@ -118,11 +120,13 @@ class DenseLowering:
                         "up_bias": site.vector(f"{self.weights}.up_bias") if bias.up else None,
                     },
                     writes={"out": whole[self.activated]},
-                    rows=rows,
-                    width=self.width,
-                    activation=self.dense.activation,
-                    dtype=self.dtype,
-                    **({} if self.dense.limit is None else {"limit": self.dense.limit}),
+                    attributes={
+                        "rows": rows,
+                        "width": self.width,
+                        "activation": self.dense.activation,
+                        "dtype": self.dtype,
+                        **limit,
+                    },
                 ),
             )
 

@@ -170,6 +170,12 @@ class GqaLowering:
         rows, named, dtype = self.shape.padded_rows, self.place.named, self.dtype
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         gqa = self.gqa
+        sizes: dict[str, Attribute] = {
+            "rows": rows,
+            "heads": gqa.heads,
+            "kv_heads": gqa.kv_heads,
+            "head_dim": gqa.head_dim,
+        }
         split_norm = norm_attributes(gqa.qk_norm)
         if gqa.qk_norm is not None and gqa.qk_norm_after_rope:
             split_norm["norm_after_rope"] = True
@@ -193,14 +199,13 @@ class GqaLowering:
                     },
                     writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
                     scalars=positions,
-                    rows=rows,
-                    heads=gqa.heads,
-                    kv_heads=gqa.kv_heads,
-                    head_dim=gqa.head_dim,
-                    scale=gqa.score_scale,
-                    rotary=gqa.rotary_dim,
-                    **split_norm,
-                    **temperature,
+                    attributes={
+                        **sizes,
+                        "scale": gqa.score_scale,
+                        "rotary": gqa.rotary_dim,
+                        **split_norm,
+                        **temperature,
+                    },
                 ),
             )
 
@@ -216,12 +221,7 @@ class GqaLowering:
                         **operands(site, self._join_vectors()),
                     },
                     writes={"out": whole[named("attended")]},
-                    rows=rows,
-                    heads=gqa.heads,
-                    kv_heads=gqa.kv_heads,
-                    head_dim=gqa.head_dim,
-                    dtype=dtype,
-                    **norm_attributes(gqa.output_norm),
+                    attributes={**sizes, "dtype": dtype, **norm_attributes(gqa.output_norm)},
                 ),
             )
 

@@ -34,5 +34,6 @@ def _gated(feed_forward: Dense, gate: jax.Array, up: jax.Array) -> jax.Array:
     if feed_forward.activation != "swiglu_clamped":
         return ACTIVATIONS[feed_forward.activation](gate) * up
     limit = feed_forward.limit
+    assert limit is not None
     gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
     return gate * jax.nn.sigmoid(1.702 * gate) * (up + 1.0)
