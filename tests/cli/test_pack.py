@@ -49,3 +49,14 @@ def test_ctrl_c_leaves_no_half_file_and_the_next_run_goes_on(tmp_path: Path, wei
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert [path.name for path in tmp_path.iterdir()] == ["w"]
     load_packed(tmp_path / "w")
+
+
+def test_weights_are_rounded_to_a_quantised_format_only_where_it_is_asked_for(schedc: Command, weights: str) -> None:
+    quantised = ("pack", "smollm2-135m", "--weights", "int8", "--weights-file", weights, "-o", "w")
+    refused = schedc(*quantised)
+    assert refused.code == 2
+    assert "layers.0.attn.q: the weights are floating-point numbers, the kernel wants int8; pack them" in refused.err
+    assert schedc(*quantised, "--round", "nearest").code == 0
+    bf16 = schedc("pack", "smollm2-135m", "--weights-file", weights, "-o", "v")
+    assert bf16.code == 0
+    assert Path("w").stat().st_size < 0.75 * Path("v").stat().st_size  # the embedding and the head stay bf16
