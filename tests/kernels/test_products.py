@@ -70,7 +70,7 @@ def test_bf16_rows_lose_nothing_but_what_a_dequantised_weight_loses_in_bf16(stor
 
 
 @pytest.mark.kernel
-@pytest.mark.parametrize("sequences", [1, 3, 16])
+@pytest.mark.parametrize("sequences", [1, 3, pytest.param(16, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("stored", "form"), [(s, f) for s, f in ALL if f.endswith("block_diagonal")])
 def test_block_diagonal_left_sides_hold_for_any_number_of_rows(stored: str, form: str, sequences: int) -> None:
     assert relative_error(stored, form, "bf16", sequences, 320 if sequences == 3 else 512) < 2e-6
