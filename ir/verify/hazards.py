@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schedc.ir.verify.contents import Layer
 from schedc.ir.verify.distinct import apart
-from schedc.ir.verify.linear import sub
+from schedc.ir.verify.linear import Lin, sub
 from schedc.ir.verify.regions import range_text, rows_text
 from schedc.ir.verify.state import Access, Transfer
 
@@ -97,7 +97,7 @@ def overlap(machine: Machine, a: Access, b: Access, guard: tuple) -> bool:
     if a.high <= b.low or b.high <= a.low:
         return False
     distance = sub(b.base, a.base)
-    if type(distance) is int:
+    if not isinstance(distance, Lin):
         return -b.rows < distance < a.rows
     key = (distance, a.rows, b.rows, machine.facts, guard)
     if (known := machine.overlaps.get(key)) is None:

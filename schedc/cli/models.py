@@ -39,14 +39,17 @@ def models(json: Json = False) -> None:
 
 
 def _entry(spec: "ModelSpec", fetched: bool) -> dict[str, Any]:
+    from schedc.weights.cache import HEADS_AND_SIDES
+
     mixer = spec.layers[0].pattern[0].mixer
+    cached, _ = HEADS_AND_SIDES[mixer.kind](mixer)
     return {
         "name": spec.name,
         "parameters": sum(spec.parameter_counts().values()),
         "layers": spec.num_layers,
         "hidden": spec.hidden,
         "heads": mixer.heads,
-        "kv_heads": mixer.kv_heads,
+        "kv_heads": cached,
         "head_dim": mixer.head_dim,
         "vocab": spec.vocab,
         "max_position": spec.max_position,

@@ -15,6 +15,7 @@ from schedc.lower.collectives.registry import make_collective
 from schedc.lower.collectives.stages import Scatter
 from schedc.lower.graph import Declarations, Phase, Site, StepShape
 from schedc.lower.parts import WORK, Place, compute
+from schedc.weights.layout import WordDtype
 
 
 class SharedLatents:
@@ -29,7 +30,7 @@ class SharedLatents:
         group = Group(shape.devices, shape.devices)
         rows = self.query_sections * block
         # Queries are multiplied by the cache as bf16 unless it is f32, so they lose nothing on a bf16 wire.
-        wire = "f32" if cache_dtype == "f32" else "bf16"
+        wire: WordDtype = "f32" if cache_dtype == "f32" else "bf16"
         topology = shape.communication.topology
         exchanged = Exchanged(place.named("shared_q"), "all_gather", group, topology, rows, wire)
         self.queries = make_collective("one_shot", exchanged)
