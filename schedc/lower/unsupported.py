@@ -66,10 +66,20 @@ def _of_moe(moe: Moe) -> Iterator[str]:
         yield "feed_forward.shared.bias.down: with a shared_gate it is not supported by the kernel yet"
 
 
+def longest_context(spec: ModelSpec) -> int:
+    """Tokens of the longest sequences that one kernel can serve."""
+    short = [scaling.original_max_position for scaling in _longropes(spec) if scaling.sequences == "short"]
+    return min([spec.max_position, *short])
+
+
+def _longropes(spec: ModelSpec) -> list[LongRopeScaling]:
+    ropes = [rope for at in spec.iter_layers() if (rope := getattr(at.block.mixer, "rope", None)) is not None]
+    return [rope.scaling for rope in ropes if isinstance(rope.scaling, LongRopeScaling)]
+
+
 def longrope_problems(spec: ModelSpec, context: int) -> list[str]:
     """Whether a kernel of that context turns all its keys by the factors of longrope that their sequences need."""
-    ropes = [rope for at in spec.iter_layers() if (rope := getattr(at.block.mixer, "rope", None)) is not None]
-    scalings = [rope.scaling for rope in ropes if isinstance(rope.scaling, LongRopeScaling)]
+    scalings = _longropes(spec)
     if not scalings:
         return []
     most, sequences = scalings[0].original_max_position, scalings[0].sequences
