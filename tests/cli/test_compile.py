@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from schedc.errors import CheckFailed
-from schedc.spec.load import list_models
+from tests.one_device import models_on_one_device
 
 from .conftest import Command, refused
 
@@ -22,7 +22,7 @@ def contents(folder: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", models_on_one_device())
 def test_every_model_is_proven_and_predicted(schedc: Command, model: str) -> None:
     said = schedc("compile", model, "--no-check", "--json")
     assert (said.code, said.err) == (0, "")

@@ -15,8 +15,9 @@ from schedc.ir.program import Start, walk
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape
-from schedc.spec.load import list_models, load_spec
+from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
+from tests.one_device import models_on_one_device
 from tests.reference.small_specs import small_spec
 
 
@@ -51,7 +52,7 @@ def test_a_transfer_in_another_order_is_a_problem(tmp_path: Path) -> None:
     assert check(replace(made, kernel=replace(made.kernel, operations=tuple(swapped))), path).problems
 
 
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", models_on_one_device())
 def test_the_text_of_a_program_emits_the_same_bytes(model: str) -> None:
     made = compile_model(Request(load_spec(model), parse_target("tpu7x"), StepShape(3, 1024)))
     assert emit(parse_program(print_program(made.program))).source == made.kernel.source

@@ -14,9 +14,10 @@ from schedc.ir.program import Compute, Loop, Phase, Program, SetScalar, Start, W
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape
-from schedc.spec.load import list_models, load_spec
+from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
+from tests.one_device import models_on_one_device
 from tests.reference.small_specs import FEATURES, small_spec
 
 GOLDEN = Path(__file__).parent / "golden" / "small_kernel.py.golden"
@@ -49,7 +50,7 @@ def test_the_text_of_a_program_emits_the_same_bytes(name: str, policy: str) -> N
     assert emit(parse_program(print_program(program))).source == emit(program).source
 
 
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", models_on_one_device())
 def test_the_text_of_a_full_size_program_emits_the_same_bytes(model: str) -> None:
     program = program_of(load_spec(model), rows=1, context=4096)
     assert emit(parse_program(print_program(program))).source == emit(program).source

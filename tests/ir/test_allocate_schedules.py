@@ -8,14 +8,15 @@ from schedc.ir.allocate import allocate, pool_problems
 from schedc.ir.allocate.share import TOLERANCE, first_packing, improved
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import capacity_rows, schedule
-from schedc.spec.load import list_models, load_spec
+from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
+from tests.one_device import models_on_one_device
 
 TARGET = parse_target("tpu7x")
 
 
 @pytest.mark.parametrize("policy", ["ring", "double_buffer", "just_in_time"])
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", models_on_one_device())
 def test_a_pool_takes_no_more_than_one_per_cent_above_the_least(model, policy):
     for rows in (1, 8, 16):
         program = schedule(load_spec(model), StepShape(rows, 4096), TARGET, policy).program

@@ -9,8 +9,9 @@ from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
 from schedc.lower.unsupported import longest_context
 from schedc.placement.heads import split_heads
-from schedc.spec.load import list_models, load_spec
+from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
+from tests.one_device import models_on_one_device
 from tests.reference.small_specs import FEATURES
 
 TARGET = parse_target("tpu7x")
@@ -19,7 +20,7 @@ POLICIES = ("ring", "double_buffer", "just_in_time")
 
 @pytest.mark.parametrize("rows", [1, 4, 16])
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("model", list_models())
+@pytest.mark.parametrize("model", models_on_one_device())
 def test_the_schedule_of_a_shrunk_model_has_the_shape_of_the_models(model: str, policy: str, rows: int) -> None:
     spec = load_spec(model)
     request = Request(spec, TARGET, StepShape(rows, min(8192, longest_context(spec))), policy)

@@ -17,13 +17,23 @@ CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MODEL_SPECS = Path(__file__).parents[2] / "model_specs"
 
 PACKAGED = {
+    "deepseek-v2-lite": "deepseek-v2-lite",
+    "deepseek-v3": "DeepSeek-V3",
     "exaone-4.0-32b": "EXAONE-4.0-32B",
     "gemma-2-9b": "mlc-gemma2_9b",
     "gemma-3-1b": "mlc-gemma3_1b_it",
+    "glm-4.5": "GLM-4.5-rtp",
+    "gpt-oss-120b": "gpt-oss-120b",
+    "gpt-oss-20b": "gpt-oss-20b",
+    "kimi-k2": "Kimi-K2-Instruct",
+    "kimi-k2.5": "Kimi-K2.5",
     "llama-2-7b": "llama-2-7b-hf",
     "llama-3.1-70b": "Meta-Llama-3.1-70B",
     "llama-3.1-8b": "Meta-Llama-3.1-8B",
+    "llama-4-scout": "Llama-4-Scout-17B-16E-Instruct",
+    "minimax-m2.5": "MiniMax-M2.5",
     "mistral-nemo": "mistral-nemo-instruct-2407",
+    "muse-spark": "hfdefault-muse_spark_text",
     "olmo-2-7b": "mlc-olmo2_7b",
     "phi-3.5-mini": "mlc-phi-3_5",
     "qwen2.5-7b": "qwen2.5-7b-instruct",
