@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).parent.parent))
 from tests.ir.mutation.campaign import Campaign, Count, campaign
 from tests.ir.mutation.differences import difference
 from tests.ir.mutation.judge import MANY_RUNS
-from tests.ir.mutation.programs import PROGRAMS, program
+from tests.ir.mutation.programs import LONG, PROGRAMS, program
 from tests.ir.mutation.registry import KINDS
 
 
@@ -29,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mutants", type=int, default=200, help="how many of every program (default 200)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--program", action="append", choices=PROGRAMS, help="one or more of the programs; default all")
+    parser.add_argument("--program", action="append", choices=(*PROGRAMS, *LONG), help="one or more of the programs")
     parser.add_argument("--kind", action="append", choices=KINDS, help="one or more kinds of faults; default all")
     parser.add_argument(
         "--runs", type=int, default=MANY_RUNS, help=f"of a mutant that seems safe (default {MANY_RUNS})"

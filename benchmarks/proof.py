@@ -2,7 +2,7 @@
 
     python benchmarks/proof.py                  grow rows, layers and the text of one model, and programs by hand
     python benchmarks/proof.py models           every model, policy and number of rows
-    python benchmarks/proof.py devices          grow layers and devices of a ring all-gather
+    python benchmarks/proof.py devices          grow layers and devices of a ring all-gather and of generated programs
 
 Times are CPU seconds, the best of three; only the ratios within one run compare between machines. `executed` counts
 what the symbolic machine ran, `skipped` the loop iterations that an induction covered, `grows by` the exponent of the
@@ -43,6 +43,7 @@ def main(arguments: list[str]) -> None:
         layers, devices = (10, 30, 100, 300, 1000), (2, 4, 8, 16, 32)
         table("all-gather on 8 devices: layers", ((f"{n} layers", partial(ring_all_gather, 8, n)) for n in layers))
         table("all-gather, 30 layers: devices", ((f"{n} devices", partial(ring_all_gather, n, 30)) for n in devices))
+        table("generated, ring, 4 rows: devices", on_devices(), grows=False)
         return
     if arguments:
         raise SystemExit(__doc__)
@@ -59,12 +60,23 @@ def models() -> Iterator[Case]:
         yield f"{model} {policy} {rows}", partial(generate, model, rows, policy)
 
 
-def generate(model: str, rows: int, policy: str, layers: int | None = None) -> Program:
-    spec, target = load_spec(model), parse_target("tpu7x")
+def on_devices() -> Iterator[Case]:
+    for model, layers, devices in (
+        ("llama-3.1-8b", 61, 8),
+        ("llama-3.1-8b", 93, 32),
+        ("llama-3.1-70b", 80, 8),
+        ("qwen3-235b-a22b", 94, 8),
+        ("qwen3-235b-a22b", 94, 32),
+    ):
+        yield f"{model} {layers} layers {devices}", partial(generate, model, 4, "ring", layers, devices)
+
+
+def generate(model: str, rows: int, policy: str, layers: int | None = None, devices: int = 1) -> Program:
+    spec, target = load_spec(model), parse_target("tpu7x:2x2x4" if devices > 1 else "tpu7x")
     if layers is not None:
         (run,) = spec.layers
         spec = spec.model_copy(update={"layers": (run.model_copy(update={"repeat": layers}),)})
-    program = schedule(spec, StepShape(rows, CONTEXT), target, policy).program
+    program = schedule(spec, StepShape(rows, CONTEXT, devices=devices), target, policy).program
     return allocate(program, capacity_rows(target))
 
 

@@ -98,12 +98,14 @@ class Context:
         return " and ".join(self._condition_text(condition) for condition in guard) or "always"
 
     def _condition_text(self, condition: Condition) -> str:
+        device = self.logic.device_of(condition) if self.devices > 1 else None
+        where = "" if device is None else f" on device {device}"
         if condition in self.conditions:
-            return self.conditions[condition]
+            return self.conditions[condition] + where
         negated = self.logic.negation(condition)
         if isinstance(negated, Condition) and negated in self.conditions:
-            return f"not ({self.conditions[negated]})"
-        return f"{self.atoms.text(condition.value)} {condition.kind} 0"
+            return f"not ({self.conditions[negated]}){where}"
+        return f"{self.atoms.text(condition.value)} {condition.kind} 0{where}"
 
     def refuse(self, refusal: Refusal, key: Hashable) -> None:
         """Record the first refusal of its kind and places. Raises EnoughError."""

@@ -62,23 +62,28 @@ def _capacity(program: Program, limits: Limits) -> Iterator[Refusal]:
             f"VMEM needs {vmem} bytes ({' + '.join(parts)}) of {limits.vmem_bytes}, "
             f"{vmem - limits.vmem_bytes} too many",
             f"take {-(-(vmem - limits.vmem_bytes) // ROW_BYTES)} rows out of the pools",
+            storage=max(sizes, key=lambda name: sizes[name], default=""),
         )
     granule = limits.smem_granule
     smem = sum(-(-scalars.length * 4 // granule) * granule for scalars in program.scalars)
     if smem > limits.smem_bytes:
+        longest = max(program.scalars, key=lambda scalars: scalars.length)
         yield Refusal(
             "capacity",
             f"SMEM needs {smem} bytes of {limits.smem_bytes}, {smem - limits.smem_bytes} too many",
-            "shorten the scalar arrays",
+            f"shorten the scalar arrays; {longest.name} is the longest",
+            storage=longest.name,
         )
     declared = sum(semaphore.count for semaphore in program.semaphores)
     added = limits.added_semaphores(program)
     if declared + added > limits.semaphores:
+        most = max(program.semaphores, key=lambda semaphore: semaphore.count, default=None)
         needed = f"{declared} semaphores are declared"
         if added:
             needed = f"{declared + added} semaphores are needed ({declared} declared + {added} of the kernel's own)"
         yield Refusal(
             "capacity",
             f"{needed}, the chip has {limits.semaphores}",
-            f"share {declared + added - limits.semaphores} of them",
+            f"share {declared + added - limits.semaphores} of them" + (f"; most are of {most.name}" if most else ""),
+            storage=most.name if most else "",
         )

@@ -79,8 +79,8 @@ class Atoms:
         self.choices: list[tuple[str, tuple[Value, ...]] | None] = []
         """Per minimum or maximum, the operation and its terms."""
         self.inductions: set[int] = set()
-        self.computed: dict[int, Hashable] = {}
-        """Per atom that a computation has set, which element of which array, by which operation, on which device."""
+        self.devices: dict[int, int] = {}
+        """Per atom that a device has computed, its rank."""
         self.tables: dict[int, frozenset[int]] = {}
         """Per atom that is an element of a table, the values that it may have."""
         self.elements: dict[int, tuple[str, Value]] = {}
@@ -107,10 +107,10 @@ class Atoms:
                 for atom, c in fact.terms:
                     self.facts[atom].append((c, fact))
 
-    def computed_atom(self, element: Hashable, time: Hashable, low: int, high: int, label: str) -> int:
-        """Some value that nothing is known of but its range: another one at every time."""
-        atom = self.atom(("computed", element, time), low, high, label)
-        self.computed[atom] = element
+    def computed(self, rank: int, key: Hashable, low: int, high: int, label: str) -> int:
+        """Some value that a device has computed, of which nothing is known but its range."""
+        atom = self.atom(("computed", rank, key), low, high, label)
+        self.devices[atom] = rank
         return atom
 
     def induction(self, key: Hashable, high: int) -> int:

@@ -159,10 +159,11 @@ class Logic:
         negated = self.negation(condition)
         return negated if isinstance(negated, bool) else self.implied(negated, facts)
 
-    def is_of_a_device(self, facts: Facts) -> bool:
-        """Whether the facts are about something that a device has computed for itself."""
-        computed = self.atoms.computed
-        return any(isinstance(v, Lin) and any(atom in computed for atom, _ in v.terms) for _, v in facts)
+    def device_of(self, condition: Condition) -> int | None:
+        """The device that has computed for itself what the condition is about."""
+        value = condition.value
+        devices = [self.atoms.devices.get(atom) for atom, _ in value.terms] if isinstance(value, Lin) else []
+        return next((device for device in devices if device is not None), None)
 
     def excluded(self, guard: Facts, facts: Facts) -> bool:
         """Whether the guard cannot hold together with the facts."""

@@ -64,7 +64,7 @@ def _values(t: Transfer) -> list[Value]:
 
 
 def _general(schedule: Schedule, number: int, events: int, atom: int, reach: Reach) -> list[Transfer]:
-    now, later = (State(reach, transfers=list(schedule[at])) for at in (number, number + events))
+    now, later = (State(reach, transfers=list(schedule.get(at, ()))) for at in (number, number + events))
     steps = iter([sub(b, a) for a, b in zip(now.values(), later.values(), strict=True)])
 
     def moving(value: Value) -> Value:

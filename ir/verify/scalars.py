@@ -115,8 +115,8 @@ def compute(machine: Machine, array: str) -> None:
     for i in range(declared.length):
         value: Value = declared.low
         if declared.low < declared.high:
-            element = (machine.rank, machine.index(), array, i)
-            atom = machine.atoms.computed_atom(element, machine.now(), declared.low, declared.high, f"{array}[{i}]")
+            key = (machine.index(), machine.now(), array, i)
+            atom = machine.atoms.computed(machine.rank, key, declared.low, declared.high, f"{array}[{i}]")
             value = Lin(0, ((atom, 1),))
         _push(machine, (array, i), value, machine.facts)
     renew(machine, array)

@@ -144,4 +144,6 @@ class _Writer:
         elif after < 0.5:
             back_to = f"(rank + {devices - 1}) % {devices}"
             ops += [f"signal g amount=1 on {back_to}", "await g amount=1"]
+        if rng.random() < 0.1:
+            ops = ["\n".join([f"when {rng.choice(('n[0] > 1', 'on[0] == 1'))} {{", *ops, "}"])]
         return ops

@@ -10,7 +10,7 @@ import pytest
 from tests.ir.mutation.campaign import Campaign, Count, campaign, mutants
 from tests.ir.mutation.differences import difference
 from tests.ir.mutation.judge import FEW_RUNS, LIMITS, first_fault, verify
-from tests.ir.mutation.programs import PROGRAMS, program
+from tests.ir.mutation.programs import LONG, PROGRAMS, program
 from tests.ir.mutation.registry import KINDS
 
 MUTANTS, SEED = 200, 1
@@ -48,6 +48,14 @@ def test_no_unsafe_mutant_is_accepted(name: str) -> None:
 def test_a_third_of_the_mutants_is_unsafe(name: str) -> None:
     total = judged(name).total
     assert total.unsafe >= 0.3 * total.mutants
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_no_unsafe_mutant_of_a_long_program_is_accepted(name: str) -> None:
+    found = campaign(program(name), 60, SEED, 16)
+    assert found.total.unsafe >= 30
+    assert not [mutant for mutant, judgement in found.false if judgement.accepted]
 
 
 def test_every_kind_is_unsafe_somewhere() -> None:

@@ -114,6 +114,6 @@ def test_declarations_are_held_against_the_chip():
         "undeclared: buffer b is in pool none, which is not declared. Repair: declare pool none.",
         "capacity: VMEM needs 2098176 bytes (work 2097152 + scratch 1024) of 1048576, 1049600 too many. "
         "Repair: take 2050 rows out of the pools.",
-        "capacity: SMEM needs 2560 bytes of 2048, 512 too many. Repair: shorten the scalar arrays.",
-        "capacity: 12 semaphores are declared, the chip has 8. Repair: share 4 of them.",
+        "capacity: SMEM needs 2560 bytes of 2048, 512 too many. Repair: shorten the scalar arrays; pos is the longest.",
+        "capacity: 12 semaphores are declared, the chip has 8. Repair: share 4 of them; most are of s.",
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from schedc.ir.program import Compute
 from schedc.ir.verify.context import Context, EnoughError, UndecidedError
 from schedc.ir.verify.devices.events import Event
 from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_all, views_of
@@ -80,12 +81,14 @@ def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence
     total = Statistics()
     proven: dict[Hashable, set[Hashable]] = {}
     by_rank = ByRank(context)
+    computes = any(isinstance(op, Compute) and op.sets for op in context.source.ops)
     for rank, view in enumerate(views):
         for sent in view.arrivals.get(0, ()):
             _refuse_not_started(context, rank, sent)
         peers = Peers(_arriving(view), _read(views, traces, rank))
         course, rows = roles.course(rank, peers), roles.rows(rank, peers)
-        if context.logic.is_of_a_device(world):
+        if world and computes:
+            # What is known in this world of what a device has computed is known of that device alone.
             course = (course, rank)
         if course not in proven:
             proven[course] = {rows}

@@ -18,16 +18,22 @@ _FOLDER = Path(__file__).parent.parent / "programs"
 WRITTEN = tuple(sorted(path.stem for path in _FOLDER.glob("*.ir")))
 """Those written by hand, in the text form."""
 PROGRAMS = ("smollm2", *WRITTEN)
+LONG = ("qwen3-30b-a3b",)
+"""Generated, on two devices with experts: each mutant takes a third of a second or more."""
 
 
 @cache
 def program(name: str) -> Program:
-    return smollm2() if name == "smollm2" else parse_program((_FOLDER / f"{name}.ir").read_text())
+    if name in LONG:
+        return generated(name, devices=2)
+    return generated("smollm2-135m") if name == "smollm2" else parse_program((_FOLDER / f"{name}.ir").read_text())
 
 
-def smollm2(layers: int = 2, rows: int = 2, context: int = 512) -> Program:
-    """The generated schedule of SmolLM2 with fewer layers and a small cache, with addresses."""
-    spec, target = load_spec("smollm2-135m"), parse_target("tpu7x")
+def generated(model: str, layers: int = 2, rows: int = 2, context: int = 512, devices: int = 1) -> Program:
+    """The generated schedule of a model with fewer layers and a small cache, with addresses."""
+    spec, target = load_spec(model), parse_target("tpu7x:2x2x1")
     runs = tuple(run.model_copy(update={"repeat": layers}) for run in spec.layers)
     spec = spec.model_copy(update={"layers": runs})
-    return allocate(schedule(spec, StepShape(rows, context), target, "ring").program, capacity_rows(target))
+    return allocate(
+        schedule(spec, StepShape(rows, context, devices=devices), target, "ring").program, capacity_rows(target)
+    )
