@@ -62,6 +62,8 @@ def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
 
 
 def _of_moe(moe: Moe) -> Iterator[str]:
+    if moe.weigh_input and moe.latent is not None:
+        yield "feed_forward.weigh_input: with a latent it is not supported by the kernel yet"
     if moe.shared_gate and moe.shared is not None and moe.shared.bias.down:
         yield "feed_forward.shared.bias.down: with a shared_gate it is not supported by the kernel yet"
 

@@ -1,0 +1,162 @@
+"""The narrower space that experts may work in: the way into it, the sum of what they give, the way back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from schedc.ir.expr import Expr, Rank, mul
+from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
+from schedc.lower.collectives.registry import make_collective
+from schedc.lower.feed_forwards.dense import output_rows, projection
+from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div
+from schedc.lower.norms import norm_kind
+from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.placement.split import evenly
+from schedc.spec.feed_forwards.moe import Latent
+from schedc.spec.model import ModelSpec
+from schedc.spec.norm import Norm
+from schedc.weights.layout import Columns, Inputs, VectorItem
+
+
+class LatentSpace:
+    """Experts read `operand` and add to `total`; the way back leaves f32 in `output`, or adds to what is there.
+
+    Every device computes the whole way in. The experts' outputs are summed over devices before the norm of the way
+    back, of which each device takes a part of the rows.
+    """
+
+    def __init__(
+        self, latent: Latent, spec: ModelSpec, shape: StepShape, place: Place, source: Region, output: str
+    ) -> None:
+        self.latent, self.spec, self.shape, self.place = latent, spec, shape, place
+        self.source, self.output = source, output
+        self.operand = Region(place.named("expert_in"), self._operand_rows(latent.width))
+        self.total = Region(place.named("expert_sum"), self._rows(latent.width))
+        self.split = evenly(latent.width, shape.devices, LANES)
+        stored, dtype = spec.quantization.format("dense"), spec.quantization.operand_dtype
+        self.way_in = Matrix(
+            place.named("w_latent_in"),
+            stored,
+            dtype,
+            spec.hidden,
+            (Columns("mlp.latent_in", 0, latent.width),),
+            place.layers,
+        )
+        self.way_back = Matrix(
+            place.named("w_latent_out"),
+            stored,
+            dtype,
+            self.split.each,
+            (Columns("mlp.latent_out", 0, spec.hidden),),
+            place.layers,
+            (Inputs(0, self.split.each, **self.split.shard()),) if self.split.is_split else (),
+        )
+        self.collective = self._collective() if shape.devices > 1 else None
+
+    def _collective(self) -> Collective:
+        devices, talk = self.shape.devices, self.shape.communication
+        group, name = Group(devices, devices), self.place.named("latent_parts")
+        summed = Exchanged(name, "all_reduce", group, talk.topology, self.total.rows, talk.wire)
+        return make_collective(talk.all_reduce, summed)
+
+    def _operand_rows(self, columns: int) -> int:
+        return ceil_div(columns, LANES) * operand_words(self.shape.padded_rows, self.spec.quantization.operand_dtype)
+
+    def _rows(self, columns: int) -> int:
+        return ceil_div(columns, LANES) * self.shape.padded_rows
+
+    def matrices(self) -> tuple[Matrix, ...]:
+        return self.way_in, self.way_back
+
+    def vectors(self) -> tuple[VectorItem, ...]:
+        norms = (("mlp.latent_norm_in", self.latent.norm_in), ("mlp.latent_norm_out", self.latent.norm_out))
+        return tuple(item for name, norm in norms for item in norm_vectors_of(norm, name, self.latent.width))
+
+    def declarations(self, grain: Grain) -> Declarations:
+        named, rows = self.place.named, self.shape.padded_rows
+        buffers = {
+            named("expert_latent"): output_rows(self.way_in, grain, rows),
+            self.operand.storage: self.operand.rows,
+            self.total.storage: self.total.rows,
+            named("expert_latent_sum"): self._operand_rows(self.split.each * self.split.ring),
+            named("expert_latent_back"): output_rows(self.way_back, grain, rows),
+        }
+        own = Declarations(tuple(Buffer(name, WORK, size) for name, size in buffers.items()))
+        return own if self.collective is None else own + self.collective.declarations()
+
+    def enter(self, grain: Grain) -> tuple[Phase, ...]:
+        """The operand of the experts."""
+        named, rows = self.place.named, self.shape.padded_rows
+        result = Region(named("expert_latent"), self._rows(self.latent.width))
+
+        def normed(site: Site) -> tuple[Op, ...]:
+            return (self._as_operand(site, self.latent.norm_in, "mlp.latent_norm_in", result, self.operand),)
+
+        return (
+            projection(named("expert_latent_in"), self.way_in, self.source, result.storage, grain, rows),
+            Phase(named("expert_latent_norm_in"), normed, vectors=named("vectors")),
+        )
+
+    def leave(self, grain: Grain, joins: bool) -> tuple[Phase, ...]:
+        """`joins`: there is something in the output already."""
+        named, rows = self.place.named, self.shape.padded_rows
+        whole = Region(named("expert_latent_sum"), self._operand_rows(self.split.each * self.split.ring))
+        operand = replace(whole, rows=self._operand_rows(self.latent.width))
+        part = replace(whole, rows=self._operand_rows(self.split.each))
+        if self.split.is_split:
+            part = replace(part, offset=mul(Rank(), part.rows))
+        back = Region(named("expert_latent_back"), self._rows(self.spec.hidden))
+        output = replace(back, storage=self.output)
+
+        def normed(site: Site) -> tuple[Op, ...]:
+            clear = (compute("zero", writes={"out": whole}),) if whole.rows > operand.rows else ()
+            norm = self._as_operand(site, self.latent.norm_out, "mlp.latent_norm_out", self.total, operand)
+            return (*clear, norm)
+
+        def join(site: Site) -> tuple[Op, ...]:
+            if not joins:
+                return (compute("move", {"x": back}, {"out": output}),)
+            shape: dict[str, Attribute] = {"rows": rows, "columns": self.spec.hidden}
+            return (compute("residual_add", {"y": back}, updates={"x": output}, attributes=shape),)
+
+        return (
+            *self._summed(),
+            Phase(named("expert_latent_norm_out"), normed, vectors=named("vectors")),
+            projection(named("expert_latent_out"), self.way_back, part, back.storage, grain, rows),
+            Phase(named("expert_latent_add"), join),
+        )
+
+    def _summed(self) -> tuple[Phase, ...]:
+        collective, total, named = self.collective, self.total, self.place.named
+        if collective is None:
+            return ()
+
+        def parity(site: Site) -> Expr:
+            return occurrence_parity(0, 1, 0, site.trip)
+
+        return (
+            Phase(named("expert_latent_send"), lambda site: collective.start(total, parity(site))),
+            Phase(named("expert_latent_total"), lambda site: complete(collective, total, parity(site))),
+        )
+
+    def _as_operand(self, site: Site, norm: Norm | None, name: str, x: Region, out: Region) -> Op:
+        """The left side of a dot, normalised if there is a norm."""
+        shape: dict[str, Attribute] = {
+            "rows": self.shape.padded_rows,
+            "columns": self.latent.width,
+            "dtype": self.spec.quantization.operand_dtype,
+        }
+        if norm is None:
+            return compute("as_operand", {"x": x}, {"out": out}, attributes=shape)
+        parts = {part: site.vector(f"{name}_{part}") for part in ("weight", "bias") if getattr(norm, part)}
+        return compute("norm", {"x": x} | parts, {"out": out}, attributes=shape, eps=norm.eps, kind=norm_kind(norm))
+
+
+def norm_vectors_of(norm: Norm | None, name: str, width: int) -> tuple[VectorItem, ...]:
+    """The vectors of a norm of `width` inside a feed-forward, called `name`_weight and `name`_bias."""
+    if norm is None:
+        return ()
+    weight = VectorItem(f"{name}_weight", width, add=float(norm.unit_offset))
+    return (*((weight,) if norm.weight else ()), *((VectorItem(f"{name}_bias", width),) if norm.bias else ()))
