@@ -9,7 +9,7 @@ schedule's choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 from schedc.ir.expr import Const, Expr
@@ -290,6 +290,10 @@ class Declarations:
     scalars: tuple[Scalars, ...] = ()
     semaphores: tuple[Semaphore, ...] = ()
     layouts: tuple[Layout, ...] = ()
+
+    def once(self) -> Declarations:
+        """What several parts declare alike, such as storage that layers share, declared once."""
+        return Declarations(*(tuple(dict.fromkeys(getattr(self, field.name))) for field in fields(self)))
 
     def __add__(self, other: Declarations) -> Declarations:
         return Declarations(

@@ -100,7 +100,7 @@ class StepLowering:
             trips = self.spec.layers[index].repeat
             segments.append(Segment(f"layers_{index}", run_counter(index), trips, phases, prefetches))
         segments.append(Segment("finish", "", 1, self.head.phases(grain)))
-        return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations)
+        return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations.once())
 
     # Storage
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from schedc.ir.expr import Const
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.collectives.group import Group
-from schedc.lower.collectives.protocol import EXCHANGE, Exchanged, complete, occurrence_parity
-from schedc.lower.collectives.registry import make_collective
-from schedc.lower.collectives.stages import Scatter
+from schedc.lower.collectives.protocol import EXCHANGE, Exchanged, complete
+from schedc.lower.collectives.stages import Gather, Scatter, Staged
 from schedc.lower.graph import Declarations, Phase, Site, StepShape
 from schedc.lower.parts import WORK, Place, compute
 from schedc.weights.layout import WordDtype
@@ -32,12 +32,14 @@ class SharedLatents:
         # Queries are multiplied by the cache as bf16 unless it is f32, so they lose nothing on a bf16 wire.
         wire: WordDtype = "f32" if cache_dtype == "f32" else "bf16"
         topology = shape.communication.topology
-        exchanged = Exchanged(place.named("shared_q"), "all_gather", group, topology, rows, wire)
-        self.queries = make_collective("one_shot", exchanged)
-        # A device sends its softmaxes of the next layer only when it has the queries of that layer of every peer, and
-        # those follow what the peer has read of this one: one slot is enough.
+        # The two exchanges take turns, in whatever layers: a device sends its softmaxes again only when it has the next
+        # queries of every peer, and those follow what the peer has read of the last softmaxes; queries the same. So one
+        # slot is enough, and all layers share it.
+        exchanged = Exchanged("shared_q", "all_gather", group, topology, rows, wire)
+        gather = Gather("shared_q", group, exchanged.words(rows), EXCHANGE, pieces=1, single=True)
+        self.queries = Staged(exchanged, ((gather, "keep"),), (group.size,))
         block_rows = self.softmax_sections * block
-        self.softmaxes = Scatter(place.named("shared_softmax"), group, block_rows, EXCHANGE, pieces=1, single=True)
+        self.softmaxes = Scatter("shared_softmax", group, block_rows, EXCHANGE, pieces=1, single=True)
         self.gathered = Region(place.named("q_gathered"), rows * shape.devices)
         # Sequences lie one after the other, the rows that pad them last: those are not sent.
         self.own_queries = Region(place.named("q_own"), shape.padded_rows * panels * block)
@@ -60,10 +62,10 @@ class SharedLatents:
         rows = self.query_sections * self.block
 
         def send(site: Site) -> tuple[Op, ...]:
-            return self.queries.start(_first(self.own_queries, rows), occurrence_parity(0, 1, 0, site.trip))
+            return self.queries.start(_first(self.own_queries, rows), Const(0))
 
         def receive(site: Site) -> tuple[Op, ...]:
-            come = complete(self.queries, self.gathered, occurrence_parity(0, 1, 0, site.trip))
+            come = complete(self.queries, self.gathered, Const(0))
             return *come, compute(
                 "join_queries", {"x": self.gathered}, {"q": _first(q, rows * self.shape.devices)}, attributes=sizes
             )
@@ -77,12 +79,12 @@ class SharedLatents:
         sent = _first(softmax, rows * self.shape.devices)
 
         def send(site: Site) -> tuple[Op, ...]:
-            slot = occurrence_parity(0, 1, 0, site.trip)
+            slot = Const(0)
             part = compute("part_softmaxes", {"state": sent}, {"out": exchange.out(slot)}, attributes=sizes)
             return part, *exchange.send(slot)
 
         def receive(site: Site) -> tuple[Op, ...]:
-            slot = occurrence_parity(0, 1, 0, site.trip)
+            slot = Const(0)
             combine = compute(
                 "combine_softmaxes",
                 exchange.received(slot),
