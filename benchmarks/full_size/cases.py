@@ -12,6 +12,7 @@ from schedc.compiler.pipeline import Request, build
 from schedc.ir.text_print import print_program
 from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
+from schedc.placement.rules import PlacementRules
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
@@ -33,6 +34,8 @@ class Case:
     changes: Mapping[str, Any] = field(default_factory=dict)
     ci: bool = False
     """Compiled by every run of the tests."""
+    placement: Mapping[str, Any] = field(default_factory=dict)
+    """Rules that are not the defaults."""
 
     @property
     def label(self) -> str:
@@ -44,7 +47,8 @@ class Case:
         changed = ModelSpec.model_validate(_merged(spec, self.changes))
         target = parse_target(self.target, self.devices)
         talk = communication_for(changed.hidden, self.rows, target)
-        shape = StepShape(self.rows, self.context, devices=self.devices, communication=talk)
+        rules = PlacementRules.model_validate(self.placement)
+        shape = StepShape(self.rows, self.context, devices=self.devices, placement=rules, communication=talk)
         return Request(changed, target, shape)
 
 
@@ -59,7 +63,8 @@ def _shapes(name: str, entry: Mapping[str, Any]) -> Iterator[Case]:
     for rows in entry["rows"]:
         for context in entry["contexts"]:
             changes = entry.get("with", {})
-            yield Case(name, entry["spec"], entry["target"], entry["devices"], rows, context, changes, ci)
+            sizes = entry["devices"], rows, context
+            yield Case(name, entry["spec"], entry["target"], *sizes, changes, ci, entry.get("placement", {}))
             ci = False
 
 

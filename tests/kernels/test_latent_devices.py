@@ -20,6 +20,14 @@ SPEC = in_format(latent_spec({"heads": 5, "output_gate": True}), "f32")
 SEQUENCE = PlacementRules(kv="sequence")
 
 
+def two_runs() -> ModelSpec:
+    """A layer, then three: places of their own that share buffers and exchanges."""
+    data = SPEC.model_dump(mode="json")
+    pattern = data["layers"][0]["pattern"]
+    data["layers"] = [{"repeat": 1, "pattern": pattern}, {"repeat": 3, "pattern": pattern}]
+    return ModelSpec.model_validate(data)
+
+
 def request(devices: int, rules: PlacementRules, rows: int = 2, spec: ModelSpec = SPEC) -> Request:
     shape = StepShape(rows, 60, logits=True, devices=devices, placement=rules)
     return Request(spec, parse_target("tpu7x:2x2x1", devices), shape, small_tiles("ring"))
@@ -44,10 +52,26 @@ def test_devices_agree_with_the_reference(devices: int, rows: int, rules: Placem
     assert 0 < run.logits < 1e-3 and 0 < run.cache < 1e-3
 
 
-def test_tiles_in_turn_are_proven_on_eight_devices() -> None:
-    asked = request(8, SEQUENCE)
+@pytest.mark.parametrize("spec", [SPEC, two_runs()], ids=["one run", "two runs"])
+def test_tiles_in_turn_are_proven_on_eight_devices(spec: ModelSpec) -> None:
+    asked = request(8, SEQUENCE, spec=spec)
     verdict = verify(build(asked)[1], limits_of(asked.target))
     assert verdict.proven, str(verdict)
+
+
+def test_all_places_share_the_buffers_of_tiles_and_the_exchanges() -> None:
+    buffers = [buffer.name for buffer in build(request(2, SEQUENCE, spec=two_runs()))[1].buffers]
+    for name in ("kv_new", "kv_old", "shared_q", "shared_softmax_in"):
+        assert len([found for found in buffers if found.startswith(name)]) == 1
+
+
+@pytest.mark.slow
+def test_two_runs_agree_with_the_reference() -> None:
+    asked = request(2, SEQUENCE, spec=two_runs())
+    made, program = build(asked)
+    run = interpret(Shrunk(two_runs(), asked.shape, made, ()), program, "on_wait", 500)
+    assert run.problems == ()
+    assert 0 < run.logits < 1e-3 and 0 < run.cache < 1e-3
 
 
 def test_each_device_has_its_share_of_the_tiles_only() -> None:

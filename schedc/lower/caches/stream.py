@@ -76,6 +76,8 @@ class Attention:
     attributes: Mapping[str, Attribute]
     soft_cap: float = 0.0
     """Scores s are cap · tanh(s / cap); 0: as they are."""
+    shares_buffers: bool = False
+    """The tiles of all layers pass through the same buffers, whichever place of the pattern they have."""
 
 
 class CacheStream:
@@ -88,6 +90,12 @@ class CacheStream:
         self.attention, self.kv, self.shape, self.place = attention, kv, shape, place
         self.dtype = kv.dtype
         self.group = rows_at_once(shape.rows, attention.chains)
+
+    def tiles(self, name: str) -> str:
+        """The buffer `name` of tiles: of this place, or of all places with tiles and groups of the same size."""
+        if self.attention.shares_buffers:
+            return f"{name}_{self.attention.panels}_{self.group}"
+        return self.place.named(name)
 
     def cache(self, grain: Grain) -> CacheShape:
         return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens, self.turns.devices)
@@ -124,8 +132,8 @@ class CacheStream:
         return Declarations(
             buffers=(
                 *(Buffer(region.storage, WORK, region.rows) for region in (self.queries, self.new_token)),
-                Buffer(named("kv_new"), CACHE, self.shape.rows * cache.tile),
-                Buffer(named("kv_old"), CACHE, self.group * cache.tile, slots=2),
+                Buffer(self.tiles("kv_new"), CACHE, self.shape.rows * cache.tile),
+                Buffer(self.tiles("kv_old"), CACHE, self.group * cache.tile, slots=2),
                 Buffer(self.softmax.storage, WORK, self.softmax.rows),
             ),
             arrays=(self.layout(grain).array,),
@@ -152,8 +160,8 @@ class CacheStream:
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         """Before the first layer: the cache's buffers are finite, the number of full tiles is known."""
         cache, named, sight = self.cache(grain), self.place.named, self.attention.sight
-        cleared = [Region(named("kv_new"), self.shape.rows * cache.tile)]
-        cleared += [Region(named("kv_old"), self.group * cache.tile, slot=Const(slot)) for slot in (0, 1)]
+        cleared = [Region(self.tiles("kv_new"), self.shape.rows * cache.tile)]
+        cleared += [Region(self.tiles("kv_old"), self.group * cache.tile, slot=Const(slot)) for slot in (0, 1)]
         if self.shape.padded_rows != self.shape.rows:
             cleared.append(self.softmax)
 
@@ -185,7 +193,7 @@ class CacheStream:
         tile, named = self.cache(grain).tile, self.place.named
         return Start(
             Region(named("kv"), tile, self.newest_row(grain, trip, row)),
-            Region(named("kv_new"), tile, mul(row, tile)),
+            Region(self.tiles("kv_new"), tile, mul(row, tile)),
             SemaphoreRef(named("kv_new_arrived"), row),
         )
 
@@ -195,7 +203,7 @@ class CacheStream:
         slot = mod(number, 2)
         return Start(
             Region(named("kv"), tile, self.layout(grain).tile_row(trip, row, self.older(row, number))),
-            Region(named("kv_old"), tile, mul(within, tile), slot),
+            Region(self.tiles("kv_old"), tile, mul(within, tile), slot),
             SemaphoreRef(named("kv_old_arrived"), add(mul(slot, self.group), within)),
         )
 
@@ -295,12 +303,17 @@ class CacheStream:
             low, _ = self._span(cache, row, self.turns.tile(self.older(row, number)))
             has = minimum(maximum(sub(Element(named("full"), row), number), 0), 1)
             older.append((low, mul(has, cache.tokens)))
-        tiles = Region(named("kv_old"), self.group * cache.tile)
+        tiles = Region(self.tiles("kv_old"), self.group * cache.tile)
         return (
             *each_row(self.group, arrived),
             *each_row(self.group, merged),
             self._fold(
-                grain, q, replace(tiles, storage=named("kv_new"), offset=mul(group, tiles.rows)), state, newest, True
+                grain,
+                q,
+                replace(tiles, storage=self.tiles("kv_new"), offset=mul(group, tiles.rows)),
+                state,
+                newest,
+                True,
             ),
             Loop(
                 number.name,
@@ -331,7 +344,7 @@ class CacheStream:
         """The newest token's chunk of its tile, which begins at row `first` of `storage`."""
         cache = self.cache(grain)
         within_tile = floordiv(mod(position(row), cache.tokens), cache.chunk_tokens)
-        return Region(self.place.named(storage), cache.chunk, add(first, mul(within_tile, cache.chunk)))
+        return Region(storage, cache.chunk, add(first, mul(within_tile, cache.chunk)))
 
     def _merge(self, grain: Grain, row: Expr) -> Op:
         """Put the newest token into its tile."""
@@ -340,7 +353,7 @@ class CacheStream:
         return compute(
             "merge_newest",
             reads={"new": Region(self.place.named("kv_row"), stride, mul(row, stride))},
-            updates={"chunk": self._chunk(grain, "kv_new", mul(row, cache.tile), row)},
+            updates={"chunk": self._chunk(grain, self.tiles("kv_new"), mul(row, cache.tile), row)},
             scalars={"position": mod(position(row), cache.chunk_tokens)},
             panels=cache.panels,
             dtype=self.dtype,
@@ -348,8 +361,8 @@ class CacheStream:
 
     def _write_back(self, grain: Grain, trip: Expr, row: Expr) -> Op:
         """Start writing the chunk of the newest token back."""
-        chunk = self._chunk(grain, "kv_new", mul(row, self.cache(grain).tile), row)
-        target = self._chunk(grain, "kv", self.newest_row(grain, trip, row), row)
+        chunk = self._chunk(grain, self.tiles("kv_new"), mul(row, self.cache(grain).tile), row)
+        target = self._chunk(grain, self.place.named("kv"), self.newest_row(grain, trip, row), row)
         start = Start(chunk, target, SemaphoreRef(self.place.named("kv_written"), row))
         return When(self.holds(grain, row), (start,))
 

@@ -128,6 +128,7 @@ class MlaLowering:
             state_rows=(self.latent_panels + 2) * block,
             sight=Sight(),
             attributes={"heads": heads, "rank": self.mla.kv_rank, "panels": panels},
+            shares_buffers=True,
         )
 
     def matrices(self) -> tuple[Stream, ...]:
