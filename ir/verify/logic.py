@@ -314,7 +314,10 @@ class Logic:
                 for f, fact in (*linear.get(atom, ()), *self.atoms.facts[atom]):
                     if f * c > 0:
                         common = gcd(f, c)
-                        if consider(eliminate(value, abs(f) // common, fact, abs(c) // common), cost + 1):
+                        times = abs(f) // common
+                        left = eliminate(value, times, fact, abs(c) // common)
+                        # A whole number is >= 0 when it is > -1: `times` of it, when they are >= 1 - times.
+                        if consider(add(left, times - 1), cost + 1):
                             return True
                 if splits and self._by_choice(value, atom, c, facts, splits - 1):
                     return True
