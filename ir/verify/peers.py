@@ -46,7 +46,7 @@ def _repeats(schedule: Schedule, number: int, events: int, most: int) -> int:
     before, steps = schedule.get(number, ()), None
     for time in range(1, most + 1):
         later = schedule.get(number + time * events, ())
-        found = [] if len(before) == len(later) else None
+        found: list[Value] | None = [] if len(before) == len(later) else None
         for mine, theirs in zip(before, later, strict=False):
             if found is None or transfer_shape(mine) != transfer_shape(theirs):
                 return time - 1

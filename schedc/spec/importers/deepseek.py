@@ -79,5 +79,6 @@ def _latent_attention(config: Config, pairs: str) -> dict[str, Any]:
 def _score_factor(scaling: dict[str, Any]) -> float:
     """YaRN's second factor, on the scores: g(mscale_all_dim)², where g(s) = 0.1·s·ln(factor) + 1."""
     factor, mscale = scaling.get("factor"), scaling.get("mscale_all_dim")
-    numbers = all(type(value) is float and value > 0 for value in (factor, mscale))
-    return (0.1 * mscale * log(factor) + 1.0) ** 2 if numbers and scaling["kind"] == "yarn" else 1.0
+    if not (isinstance(factor, float) and isinstance(mscale, float) and factor > 0 and mscale > 0):
+        return 1.0
+    return (0.1 * mscale * log(factor) + 1.0) ** 2 if scaling["kind"] == "yarn" else 1.0
