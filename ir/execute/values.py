@@ -100,8 +100,11 @@ def is_fixed(expr: Expr) -> bool:
 def _initial(scalars: Scalars, inputs: Mapping[str, Sequence[int]]) -> dict[int, int]:
     if scalars.role == "table":
         return dict(enumerate(scalars.values))
-    given = inputs.get(scalars.name, range(scalars.low, scalars.low + scalars.length) if scalars.distinct else ())
-    if scalars.name in inputs and len(given) != scalars.length:
+    if scalars.name not in inputs:
+        different = range(scalars.low, min(scalars.low + scalars.length, scalars.high + 1))
+        return dict(enumerate(different)) if scalars.distinct else {}
+    given = inputs[scalars.name]
+    if len(given) != scalars.length:
         raise ValueError(f"{scalars.name} has {scalars.length} elements, not {len(given)}")
     if wrong := [value for value in given if not scalars.low <= value <= scalars.high]:
         raise ValueError(f"{scalars.name} is within {scalars.low}..{scalars.high}, not {wrong[0]}")

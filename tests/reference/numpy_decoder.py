@@ -8,8 +8,6 @@ from math import erf, sqrt
 
 import numpy as np
 from ml_dtypes import bfloat16
-from numpy_experts import experts
-from numpy_latent import latent_attention
 
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.feed_forwards.moe import Moe
@@ -20,6 +18,8 @@ from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.spec.rope import inverse_frequencies
 from schedc.weights.source import WeightSource
+from tests.reference.numpy_experts import experts
+from tests.reference.numpy_latent import latent_attention
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from numpy_decoder import KERNEL, NumpyDecoder
 from small_specs import FEATURES, LATENT, small_spec
 
 from schedc.reference.reference import Reference, join_rows
 from schedc.spec.model import ModelSpec
 from schedc.weights.head_order import for_kernel, kernel_cache
 from schedc.weights.random_weights import RandomWeights
+from tests.reference.numpy_decoder import KERNEL, NumpyDecoder
 
 TOKENS = [3, 17, 42, 8, 8, 31, 0, 49, 12]
 

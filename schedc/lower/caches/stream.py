@@ -76,8 +76,9 @@ class Attention:
     attributes: Mapping[str, Attribute]
     soft_cap: float = 0.0
     """Scores s are cap · tanh(s / cap); 0: as they are."""
-    shares_buffers: bool = False
-    """The tiles of all layers pass through the same buffers, whichever place of the pattern they have."""
+    shared_buffers: str | None = None
+    """Tiles pass through the buffers of this name, of all layers that give it, in whichever place of the pattern;
+    None: through those of their own place."""
 
 
 class CacheStream:
@@ -92,10 +93,9 @@ class CacheStream:
         self.group = rows_at_once(shape.rows, attention.chains)
 
     def tiles(self, name: str) -> str:
-        """The buffer `name` of tiles: of this place, or of all places with tiles and groups of the same size."""
-        if self.attention.shares_buffers:
-            return f"{name}_{self.attention.panels}_{self.group}"
-        return self.place.named(name)
+        """The buffer `name` of tiles: of this place, or shared."""
+        shared = self.attention.shared_buffers
+        return self.place.named(name) if shared is None else f"{name}_{shared}"
 
     def cache(self, grain: Grain) -> CacheShape:
         return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens, self.turns.devices)

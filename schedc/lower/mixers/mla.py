@@ -128,7 +128,7 @@ class MlaLowering:
             state_rows=(self.latent_panels + 2) * block,
             sight=Sight(),
             attributes={"heads": heads, "rank": self.mla.kv_rank, "panels": panels},
-            shares_buffers=True,
+            shared_buffers=f"latent_{_kinds(self.spec).index(_kind(self.mla))}",
         )
 
     def matrices(self) -> tuple[Stream, ...]:
@@ -334,6 +334,17 @@ class MlaLowering:
             )
 
         return Phase(self.place.named(name), tile, stream=stream.name)
+
+
+def _kind(mla: Mla) -> tuple[int, int, int]:
+    """What the sizes of its tiles and groups follow from."""
+    return mla.kv_rank, mla.rope_dim, mla.heads
+
+
+def _kinds(spec: ModelSpec) -> list[tuple[int, int, int]]:
+    """Every kind of latent attention in the model, in the order of the layers."""
+    mixers = (at.block.mixer for at in spec.iter_layers())
+    return list(dict.fromkeys(_kind(mixer) for mixer in mixers if isinstance(mixer, Mla)))
 
 
 def latent_chains(heads: int) -> int:

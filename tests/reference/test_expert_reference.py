@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from moe_specs import FEATURES
-from numpy_decoder import NumpyDecoder
 
 from schedc.reference.reference import Reference
 from schedc.spec.model import ModelSpec
 from schedc.weights.random_weights import RandomWeights
 from schedc.weights.source import check_weights
+from tests.reference.numpy_decoder import NumpyDecoder
 
 TOKENS = [3, 17, 42, 8, 8, 31, 0, 49, 12]
 
