@@ -16,8 +16,8 @@ _MOST_OPERATIONS = 2_000_000
 """Executed in one proof, on all devices and in all worlds: about a minute."""
 _MOST_AFTER_REFUSAL = 20_000
 """Operations after a refusal in which another one has to come: where one iteration is refused, all are executed."""
-_MOST_STEPS = 400_000
-"""Of reasoning about conditions: half a minute. Generated schedules take a few thousand."""
+_MOST_STEPS = 4_000_000
+"""Of reasoning about conditions: a few minutes. Steps of many rows over experts and split caches take some 100,000."""
 
 
 class EnoughError(Exception):
