@@ -91,7 +91,7 @@ def _defined(op: Op, buffers: Mapping[str, Buffer]) -> set[str]:
 def _whole(ops: Sequence[Op], rounds: list[dict[str, int]], buffers: Mapping[str, Buffer]) -> set[str]:
     """The buffers of which the operations, for these values of counters, write every row and read none."""
     used = {region.storage for op in ops for region in _used(op)}
-    rows: dict[str, set[int]] = defaultdict(set)
+    spans: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for op in ops:
         for region in _written(op):
             if region.storage in buffers and region.storage not in used:
@@ -99,8 +99,18 @@ def _whole(ops: Sequence[Op], rounds: list[dict[str, int]], buffers: Mapping[str
                     offset, slot = known(region.offset, counters), known(region.slot, counters)
                     if offset is not None and slot is not None:
                         first = slot * buffers[region.storage].rows + offset
-                        rows[region.storage].update(range(first, first + region.rows))
-    return {name for name, found in rows.items() if found >= set(range(buffers[name].rows * buffers[name].slots))}
+                        spans[region.storage].append((first, first + region.rows))
+    return {name for name, found in spans.items() if _cover(found, buffers[name].rows * buffers[name].slots)}
+
+
+def _cover(spans: list[tuple[int, int]], rows: int) -> bool:
+    """Whether every row below `rows` is in one of the spans [first, end)."""
+    reached = 0
+    for first, end in sorted(spans):
+        if first > reached:
+            break
+        reached = max(reached, end)
+    return reached >= rows
 
 
 def _written(op: Op) -> list[Region]:

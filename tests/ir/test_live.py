@@ -245,6 +245,19 @@ def test_a_buffer_that_nothing_uses_has_no_live_range():
     assert [r.buffer for r in live_ranges(program([WRITE_T, READ_T]))] == ["t"]
 
 
+def test_a_buffer_of_any_size_takes_no_longer():
+    """Its definition counts spans, not rows, so that what no memory holds is refused with its bytes in seconds."""
+    rows = 8 * 10**9
+    huge = parse_program(
+        f"program p {{\n  pool v rows=0\n  buffer b in v rows={rows} slots=1 align=8\n"
+        "  buffer t in v rows=8 slots=1 align=8\n"
+        f"  compute k(o: write b[0 +: {rows // 2}], p: write b[{rows // 2} +: {rows // 2}])\n"
+        f"  compute k(x: read b[0 +: {rows}])\n  compute k(o: write t[0 +: 8])\n"
+        f"  compute k(o: write b[0 +: {rows}])\n  compute k(x: read b[0 +: {rows}])\n}}\n"
+    )
+    assert {live.buffer: live.spans for live in live_ranges(huge)} == {"b": ((0, 2), (3, 5)), "t": ((2, 3),)}
+
+
 def test_a_reader_of_the_wait_keeps_every_buffer_of_its_semaphore():
     """A wait says only how many rows have arrived, so both transfers may still be on their way until it."""
     operations = [START_B, "start w[0 +: 8] -> t[0 +: 8] signals s", "wait s rows=40", READ_B]
