@@ -63,7 +63,7 @@ class ScheduleOptions:
         _option(
             "--placement",
             metavar="FILE",
-            help="YAML with rules of the placement: attention, dense, experts, head.",
+            help="YAML with rules of the placement: attention, dense, experts, head, kv.",
             show_default="by the rules that `schedc inspect placement` shows",
         ),
     ] = None
@@ -119,12 +119,13 @@ class ScheduleOptions:
         from schedc.compiler.placement import fewest_devices
         from schedc.lower.collectives.choose import communication_for
         from schedc.lower.graph import StepShape
+        from schedc.lower.step import refuse_what_is_not_lowered
         from schedc.placement.load import load_rules
         from schedc.placement.rules import PlacementRules
         from schedc.schedule.registry import find_policy
         from schedc.target.target import parse_target
 
-        target = parse_target(self.target, self.devices or 1)
+        target = parse_target(self.target, 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})
@@ -136,6 +137,7 @@ class ScheduleOptions:
         if self.devices is None:
             fewest = fewest_devices(spec, StepShape(rows, context, placement=rules), target)
             target = parse_target(self.target, fewest)
+        refuse_what_is_not_lowered(spec, StepShape(rows, context, devices=target.devices_used, placement=rules))
         talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
         forms = parse_forms(self.forms)
         shape = StepShape(rows, context, logits, target.devices_used, rules, talk, forms=forms)
@@ -170,7 +172,8 @@ def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
         if form not in known.get(stored, {}):
             listed = "; ".join(f"{name}={' or '.join(some)}" for name, some in known.items() if len(some) > 1)
             raise UserError(f"--form {text}: there are {listed}")
-        forms[stored] = form
+        if forms.setdefault(stored, form) != form:
+            raise UserError(f"--form {text}: {stored} is to be {forms[stored]} already; give one of them")
     return tuple(forms.items())
 
 

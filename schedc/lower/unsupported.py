@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.lower.caches.shape import chunk_tokens
+from schedc.lower.graph import round_up
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.placement.heads import split_heads
 from schedc.spec.feed_forwards.moe import Moe
@@ -24,7 +25,10 @@ def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
     if spec.kv.page_tokens is not None:
         chunk = chunk_tokens(spec.kv.dtype)
         if spec.kv.page_tokens % chunk:
-            yield f"kv.page_tokens: {spec.kv.page_tokens} is not a multiple of {chunk}, 8 word rows of {spec.kv.dtype}"
+            yield (
+                f"kv.page_tokens: {spec.kv.page_tokens} is not a multiple of {chunk}, 8 word rows of {spec.kv.dtype}; "
+                f"use {round_up(spec.kv.page_tokens, chunk)}"
+            )
     if not spec.final_norm.parameters(spec.hidden):
         yield "final_norm.weight: a final norm without weight is not supported by the kernel yet"
     for run, pattern in enumerate(spec.layers):

@@ -11,10 +11,10 @@ TILE_COST_ROWS = 300
 """What one more transfer costs, in rows: 45 ns a descriptor at 3.46 TB/s is 300 rows (FACTS: stream timings)."""
 
 
-def slot_rows(slot_mib: float) -> int:
-    """Rows of a slot of `slot_mib` MiB. Raises ValueError if that is no size."""
+def slot_rows(slot_mib: float, setting: str = "slot_mib") -> int:
+    """Rows of a slot of `slot_mib` MiB, which `setting` gives. Raises ValueError if that is no size."""
     if not (isfinite(slot_mib) and slot_mib > 0):
-        raise ValueError(f"slot_mib is {slot_mib:g}; it must be a number above 0")
+        raise ValueError(f"{setting} is {slot_mib:g}; it must be a number above 0")
     return int(slot_mib * 2**20) // ROW_BYTES
 
 

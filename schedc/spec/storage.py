@@ -27,8 +27,10 @@ class KvCache(Part):
     page_tokens: int | None = Field(default=None, gt=0, description="of a paged cache")
 
     def problems(self) -> Iterator[Problem]:
-        if (self.layout == "paged") != (self.page_tokens is not None):
-            yield "page_tokens", "belongs to the layout paged, and to no other"
+        if self.layout == "paged" and self.page_tokens is None:
+            yield "page_tokens", "missing: a page of a paged cache has so many tokens, as in page_tokens: 64"
+        if self.layout != "paged" and self.page_tokens is not None:
+            yield "page_tokens", "belongs to the layout paged; leave it out, or use layout: paged"
 
 
 class Quantization(Part):

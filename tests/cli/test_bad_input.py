@@ -131,7 +131,14 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "--set a=2: a is set twice",
         ),
         (["smollm2-135m", "--devices", "9"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 9 cannot be used"),
+        (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 0 cannot be used"),
         (["smollm2-135m", "--rows", "17"], "smollm2-135m:\n  rows: 17 is not between 1 and 16"),
+        (["smollm2-135m", "--rows", "0"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),
+        (["smollm2-135m", "--rows", "0", "--devices", "2"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),
+        (
+            ["smollm2-135m", "--form", "int8=dequantised", "--form", "int8=scaled_after"],
+            "--form int8=scaled_after: int8 is to be dequantised already; give one of them",
+        ),
         (
             ["smollm2-135m", "--context", "9000"],
             "smollm2-135m:\n  context: 9000 is not between 1 and max_position 8192",

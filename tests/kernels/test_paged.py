@@ -61,7 +61,7 @@ def test_the_proof_rests_on_the_pages_being_distinct(spec: ModelSpec) -> None:
 
 
 def test_a_page_that_is_no_whole_number_of_chunks_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"kv.page_tokens: 24 is not a multiple of 16, 8 word rows of bf16"):
+    with pytest.raises(SpecError, match=r"kv.page_tokens: 24 is not a multiple of 16, 8 word rows of bf16; use 32"):
         compile_model(request(paged(small_spec(), "bf16", 24)))
 
 

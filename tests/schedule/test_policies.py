@@ -74,8 +74,9 @@ def test_a_policy_of_the_users_own_file_takes_its_own_settings(own: Path, proble
         (
             "ring",
             {"depth": -1},
-            "policy ring failed: ValueError: ring weights: -1 tiles ahead do not fit -1 slots",
+            "policy ring failed: ValueError: depth is -1; it must be 0 (as VMEM allows) or more",
         ),
+        ("ring", {"expert_mib": 0}, "policy ring failed: ValueError: expert_mib is 0; it must be a number above 0"),
     ],
 )
 def test_a_wrong_name_or_setting_is_named(name: str, settings: dict, message: str, problem: Problem) -> None:

@@ -104,7 +104,12 @@ def test_all_faults_are_reported_at_once_with_their_key_paths():
         ("[2]", "[49152]", "eos_token_ids[0]: 49152 is not a token of a vocabulary of 49152"),
         ("embedding: {tied: true}", "embedding: tied", "embedding: must be a mapping of keys, not 'tied'"),
         ("name: small", "name: small\nkv: {layout: paged}",
-         "kv.page_tokens: belongs to the layout paged, and to no other"),
+         "kv.page_tokens: missing: a page of a paged cache has so many tokens, as in page_tokens: 64"),
+        ("name: small", "name: small\nkv: {page_tokens: 64}",
+         "kv.page_tokens: belongs to the layout paged; leave it out, or use layout: paged"),
+        ("head_dim: 64", "head_dim: 64\n      qk_norm_over: heads",
+         "layers[0].pattern[0].mixer.qk_norm_over: there is no qk_norm of which it says anything; "
+         "set qk_norm, or leave it out"),
         ("name: small", "name: small\nquantization: {router: int8}",
          "quantization.router: must be 'bf16' or 'f32', not 'int8'"),
         ("name: small", "name: small\nname: twice", "line 2, column 1: duplicate key 'name'"),
@@ -113,6 +118,49 @@ def test_all_faults_are_reported_at_once_with_their_key_paths():
 )  # fmt: skip
 def test_a_fault_is_named_with_its_remedy(old, new, problem):
     assert problems(changed((old, new))) == [problem]
+
+
+EXPERTS = "{kind: moe, experts: 8, top_k: 2, router: {score: softmax, renormalise: true}, width: 64, activation: silu}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("top_k: 2", "top_k: 9", "top_k: 9 of 8 experts cannot be chosen; use 8 or less"),
+        ("renormalise: true", "renormalise: true, groups: 3",
+         "router.groups: 8 experts do not divide into 3 groups; use a divisor"),
+        ("top_k: 2, router: {score", "top_k: 3, router: {groups: 4, score",
+         "top_k: 3 experts cannot be chosen from 1 of 4 groups of 2; use 2 or less, or keep more groups"),
+        ("activation: silu", "activation: swiglu_clamped, limit: 7, gated: false",
+         "activation: swiglu_clamped works on a gate; use gated: true"),
+        ("activation: silu", "activation: swiglu_clamped",
+         "limit: missing: swiglu_clamped clamps at it, as in limit: 7.0"),
+        ("activation: silu", "activation: silu, limit: 7",
+         "limit: belongs to the activation swiglu_clamped, not to silu; leave it out"),
+    ],
+)  # fmt: skip
+def test_a_fault_of_experts_is_named_with_its_remedy(old, new, problem):
+    assert old in EXPERTS
+    text = changed(("{kind: dense, width: 1536, gated: true, activation: silu}", EXPERTS.replace(old, new)))
+    assert problems(text) == [f"layers[0].pattern[0].feed_forward.{problem}"]
+
+
+LATENT = """kind: mla
+      heads: 2
+      kv_rank: 64
+      nope_dim: 32
+      rope_dim: 16
+      value_dim: 32
+      kv_norm: {kind: rms, eps: 1e-5}"""
+
+
+def test_longrope_of_latent_attention_has_a_factor_for_every_pair_of_the_shared_key():
+    factors = "kind: longrope, factor: 2, original_max_position: 64, short_factor: [1, 1], long_factor: [2, 2]"
+    text = changed(
+        ("kind: gqa\n      heads: 9\n      kv_heads: 3\n      head_dim: 64", LATENT),
+        ("kind: linear, factor: 2", factors),
+    )
+    assert problems(text) == ["layers[0].pattern[0].mixer.rope.scaling.short_factor: 2 numbers for 8 pairs; one a pair"]
 
 
 def test_an_empty_file_is_not_a_spec():

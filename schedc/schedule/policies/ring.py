@@ -42,7 +42,10 @@ def ring(
     stand in a pass of their loop, in the order of the rows' choices, or by their number if that is not 0.
     Partial outputs are summed over the devices tile by tile, unless `whole_sums` is not 0.
     """
-    sizes = tiles_for(problem, slot_rows(slot_mib)) | chosen_tiles(problem, slot_rows(expert_mib))
+    for name, slots in (("depth", depth), ("expert_slots", expert_slots)):
+        if slots < 0:
+            raise ValueError(f"{name} is {slots}; it must be 0 (as VMEM allows) or more")
+    sizes = tiles_for(problem, slot_rows(slot_mib)) | chosen_tiles(problem, slot_rows(expert_mib, "expert_mib"))
     depth = depth or _slots(problem.matrices(), sizes, SHARE * problem.capacity_rows, DEEPEST)
     expert_slots = expert_slots or _slots(
         problem.chosen_matrices(), sizes, EXPERT_SHARE * problem.capacity_rows, MOST_EXPERT_SLOTS

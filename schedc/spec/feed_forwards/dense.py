@@ -10,6 +10,17 @@ from schedc.spec.base import Part, Problem
 ACTIVATIONS = Literal["silu", "gelu", "gelu_tanh", "relu", "relu2", "swiglu_clamped"]
 
 
+def activation_problems(activation: str, gated: bool, limit: float | None) -> Iterator[Problem]:
+    """What `swiglu_clamped` lacks, and what another activation has too much."""
+    if activation == "swiglu_clamped":
+        if not gated:
+            yield "activation", "swiglu_clamped works on a gate; use gated: true"
+        if limit is None:
+            yield "limit", "missing: swiglu_clamped clamps at it, as in limit: 7.0"
+    elif limit is not None:
+        yield "limit", f"belongs to the activation swiglu_clamped, not to {activation}; leave it out"
+
+
 class DenseBias(Part):
     """Which of the projections add a bias."""
 
@@ -35,10 +46,7 @@ class Dense(Part):
     def problems(self) -> Iterator[Problem]:
         if self.bias.gate and not self.gated:
             yield "bias.gate", "a plain feed-forward has no gate; use gated: true, or bias.gate: false"
-        if self.activation == "swiglu_clamped" and not self.gated:
-            yield "activation", "swiglu_clamped works on a gate; use gated: true"
-        if (self.activation == "swiglu_clamped") != (self.limit is not None):
-            yield "limit", "belongs to the activation swiglu_clamped, and to no other"
+        yield from activation_problems(self.activation, self.gated, self.limit)
 
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights, [in, out] for a projection."""

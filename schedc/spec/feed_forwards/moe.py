@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from schedc.spec.base import Part, Problem
-from schedc.spec.feed_forwards.dense import ACTIVATIONS, Dense, DenseBias
+from schedc.spec.feed_forwards.dense import ACTIVATIONS, Dense, DenseBias, activation_problems
 from schedc.spec.feed_forwards.router import Router
 from schedc.spec.norm import Norm
 
@@ -47,18 +47,18 @@ class Moe(Part):
             yield "top_k", f"{self.top_k} of {self.experts} experts cannot be chosen; use {self.experts} or less"
         groups, kept = self.router.groups, self.router.groups_kept
         if self.experts % groups:
-            yield "router.groups", f"{self.experts} experts do not divide into {groups} groups"
-        elif self.top_k > self.experts // groups * kept:
+            yield "router.groups", f"{self.experts} experts do not divide into {groups} groups; use a divisor"
+        elif self.experts >= self.top_k > self.experts // groups * kept:
             yield (
                 "top_k",
-                f"{self.top_k} experts cannot be chosen from {kept} of {groups} groups of {self.experts // groups}",
+                f"{self.top_k} experts cannot be chosen from {kept} of {groups} groups of {self.experts // groups}; "
+                f"use {self.experts // groups * kept} or less, or keep more groups",
             )
         if self.shared_gate and self.shared is None:
             yield "shared_gate", "there is no shared feed-forward to gate; set shared, or shared_gate: false"
         if self.bias.gate and not self.gated:
             yield "bias.gate", "a plain feed-forward has no gate; use gated: true, or bias.gate: false"
-        if (self.activation == "swiglu_clamped") != (self.limit is not None):
-            yield "limit", "belongs to the activation swiglu_clamped, and to no other"
+        yield from activation_problems(self.activation, self.gated, self.limit)
 
     @property
     def input_width(self) -> int | None:

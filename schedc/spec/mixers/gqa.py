@@ -63,6 +63,13 @@ class Gqa(Part):
                 "heads",
                 (f"{self.heads} heads do not divide into {self.kv_heads} kv heads; use a multiple of {self.kv_heads}"),
             )
+        if self.qk_norm is None:
+            for name, given in (
+                ("qk_norm_over", self.qk_norm_over != "head"),
+                ("qk_norm_after_rope", self.qk_norm_after_rope),
+            ):
+                if given:
+                    yield name, "there is no qk_norm of which it says anything; set qk_norm, or leave it out"
         if self.window is not None and self.chunk is not None:
             yield "chunk", "a mixer has a window or chunks, not both"
         if self.rope is not None:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from schedc.spec.base import Part, Problem
 from schedc.spec.norm import Norm
-from schedc.spec.rope import Rope
+from schedc.spec.rope import Rope, scaling_problem
 
 
 class Mla(Part):
@@ -38,6 +38,8 @@ class Mla(Part):
             yield "rope_dim", f"rope rotates pairs, and {self.rope_dim} is odd"
         if self.rope is not None and self.rope.rotary_dim not in (None, self.rope_dim):
             yield "rope.rotary_dim", f"{self.rope.rotary_dim} is not rope_dim {self.rope_dim}; leave it out"
+        elif self.rope is not None and (problem := scaling_problem(self.rope, self.rope_dim)) is not None:
+            yield "rope.scaling.short_factor", problem
 
     @property
     def head_dim(self) -> int:
