@@ -14,6 +14,8 @@ from schedc.cost.report import CostReport
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Buffer, Program
 from schedc.ir.verify import Verdict
+from schedc.schedule.products import products_of
+from schedc.spec.storage import FAMILIES
 
 if TYPE_CHECKING:
     from schedc.compiler.check import CheckReport
@@ -56,10 +58,19 @@ def _show_request(console: Console, compiled: Compiled) -> None:
     console.print(request.target.describe())
     settings = "".join(f", {key} {value}" for key, value in (request.settings or {}).items())
     rings = ", ".join(f"{ring.name} {ring.slots} slots" for ring in plan.rings)
+    own = [(family, getattr(spec.quantization, family)) for family in (*FAMILIES, "embedding")]
+    exceptions = "".join(f", {family} {stored}" for family, stored in own if stored is not None)
+    cached = "pages" if spec.kv.layout == "paged" else "tiles"
     console.print(
-        f"rows {shape.rows}, context {shape.context}, weights {spec.quantization.weights}, kv {spec.kv.dtype} "
-        f"in tiles of {plan.kv_tokens} tokens; policy {request.policy}{settings} ({rings})"
+        f"rows {shape.rows}, context {shape.context}, weights {spec.quantization.weights}{exceptions}, "
+        f"kv {spec.kv.dtype} in {cached} of {plan.kv_tokens} tokens; policy {request.policy}{settings} ({rings})"
     )
+    products = [name for name in products_of(compiled.program) if not name.endswith("_direct")]
+    if products:
+        console.print(f"quantised weights are multiplied as {', '.join(products)}")
+    if shape.devices > 1:
+        talk = shape.communication
+        console.print(f"devices sum what each has a part of by {talk.all_reduce}, {talk.wire} on the wire")
 
 
 def phase_table(cost: CostReport) -> Table:

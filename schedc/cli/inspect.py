@@ -1,13 +1,16 @@
 """`schedc inspect`: look at a compiled program."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schedc.cli.console import Json, print_json, simple_table, to_stdout
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
 from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.compiler.output import Output
 
 Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
 
@@ -131,6 +134,7 @@ def placement(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, js
 
     folder = compiled_folder(model, options)
     if folder is not None:
+        _refuse_other_rows(folder, rows)
         target = parse_target(folder.manifest["target"], folder.shape.devices)
         arrays = parse_program(folder.read(PROGRAM)).arrays
         report = placement_report(folder.spec, folder.shape, target, folder.layouts, arrays)
@@ -148,6 +152,12 @@ def placement(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, js
         to_stdout().print(line)
 
 
+def _refuse_other_rows(folder: "Output", rows: int) -> None:
+    given, compiled = rows != 1, folder.manifest["rows"]
+    if given and rows != compiled:
+        raise UserError(f"{folder.folder}: has been compiled for rows {compiled}; --rows cannot change that")
+
+
 def _program(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:
     """The program's text and the manifest."""
     from schedc.compiler.manifest import manifest
@@ -158,8 +168,7 @@ def _program(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict
 
     folder = compiled_folder(model, options)
     if folder is not None:
-        if rows != 1 and rows != folder.manifest["rows"]:
-            raise UserError(f"{model}: has been compiled for rows {folder.manifest['rows']}; --rows cannot change that")
+        _refuse_other_rows(folder, rows)
         return folder.read(PROGRAM), dict(folder.manifest)
     compiled = compile_model(options.request(load_spec(model), rows))
     return print_program(compiled.program), manifest(compiled)

@@ -11,7 +11,7 @@ from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_u
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, SelectionInfo, StreamInfo
-from schedc.schedule.products import with_products
+from schedc.schedule.products import refuse_unused_forms, with_products
 from schedc.schedule.registry import DEFAULT_POLICY, run_policy
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
@@ -124,7 +124,9 @@ def schedule(
         "kv": spec.kv.dtype,
     }
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    return Schedule(graph, plan, with_products(assembly.program(), shape, target), assembly.layouts())
+    program = with_products(assembly.program(), shape, target)
+    refuse_unused_forms(program, shape)
+    return Schedule(graph, plan, program, assembly.layouts())
 
 
 def kernel_name(model: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from schedc.errors import UserError
-from schedc.ir.program import BLOCKS, Attribute, Compute, Op, Program
+from schedc.ir.program import BLOCKS, Attribute, Compute, Op, Program, walk
 from schedc.lower.graph import StepShape
 from schedc.target.products import EXACT_FORMS, ProductTable
 from schedc.target.target import Target
@@ -25,6 +25,20 @@ def with_products(program: Program, shape: StepShape, target: Target) -> Program
     Raises UserError for a format of which the chip can take no form, or not the one that is asked for.
     """
     return replace(program, body=_Naming(shape, ProductTable.of(target)).ops(program.body))
+
+
+def products_of(program: Program) -> tuple[str, ...]:
+    """The products that a program computes with, in alphabetical order."""
+    attributes = (dict(op.attributes) for op in walk(program.body) if isinstance(op, Compute))
+    return tuple(sorted({str(found["product"]) for found in attributes if "product" in found}))
+
+
+def refuse_unused_forms(program: Program, shape: StepShape) -> None:
+    """Raises UserError for a form that is asked for and changes nothing: of no weights, or of weights with f32 rows."""
+    found = products_of(program)
+    unused = [f"{stored}={form}" for stored, form in shape.forms if f"{stored}_{form}" not in found]
+    if unused:
+        raise UserError(f"--form {', '.join(unused)} has no effect: the program takes {', '.join(found)}; leave it out")
 
 
 @dataclass(frozen=True)

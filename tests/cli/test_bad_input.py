@@ -149,6 +149,11 @@ def test_bad_arguments_of_compile(schedc: Command, arguments: list[str], message
     assert refused(schedc("compile", *arguments, "--no-check")) == message
 
 
+def test_a_form_that_changes_nothing_is_refused(schedc: Command) -> None:
+    said = schedc("compile", "smollm2-135m", "--context", "256", "--no-check", "--form", "mxfp4=dequantised")
+    assert refused(said) == "--form mxfp4=dequantised has no effect: the program takes bf16_direct; leave it out"
+
+
 def test_bad_usage_is_exit_code_2_and_says_what_there_is(schedc: Command) -> None:
     said = schedc("compile", "smollm2-135m", "--weights", "int3")
     assert (said.code, said.out) == (2, "")

@@ -48,6 +48,16 @@ def test_a_person_sees_phases_memory_verdicts_and_bounds(schedc: Command) -> Non
     assert lines[-1].startswith("wrote k: kernel.py, manifest.json, program.ir, report.json (the kernel: ")
 
 
+def test_a_person_sees_what_was_chosen_for_formats_and_devices(schedc: Command) -> None:
+    given = ("smollm2-135m", "--context", "256", "--no-check", "--devices", "2", "--weights", "mxfp4")
+    lines = schedc("compile", *given, "--form", "mxfp4=dequantised", "--collective", "ring", "--wire", "bf16").out
+    assert lines.splitlines()[2].startswith("rows 1, context 256, weights mxfp4, kv bf16 in tiles of ")
+    assert lines.splitlines()[3:5] == [
+        "quantised weights are multiplied as mxfp4_dequantised",
+        "devices sum what each has a part of by ring, bf16 on the wire",
+    ]
+
+
 def test_the_same_request_writes_the_same_bytes_in_place_of_the_old_ones(schedc: Command) -> None:
     compile_it = ("compile", "smollm2-135m", "--context", "256", "--no-check", "-o", "k")
     assert schedc(*compile_it).code == 0

@@ -50,6 +50,9 @@ def test_a_folder_keeps_its_placement(schedc: Command) -> None:
     assert schedc("compile", *given, "--placement", "rules.yaml", "--no-check", "-o", "k").code == 0
     beside = families(schedc("inspect", "placement", *given, "--placement", "rules.yaml", "--json"))
     assert families(schedc("inspect", "placement", "k", "--json")) == beside
+    assert refused(schedc("inspect", "placement", "k", "--rows", "4")) == (
+        "k: has been compiled for rows 1; --rows cannot change that"
+    )
 
 
 @pytest.mark.parametrize(
