@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from schedc.errors import UserError
 from schedc.ir.program import ROW_BYTES, Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_up
@@ -113,6 +114,7 @@ def schedule(
     """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
     lowering = StepLowering(spec, shape)
     plan = run_policy(policy, problem_of(lowering, target), dict(settings or {}))
+    _require_semaphores(policy, plan, target)
     graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
     attributes: dict[str, Attribute] = {
         "model": spec.name,
@@ -127,6 +129,17 @@ def schedule(
     program = with_products(assembly.program(), shape, target)
     refuse_unused_forms(program, shape)
     return Schedule(graph, plan, program, assembly.layouts())
+
+
+def _require_semaphores(policy: str, plan: Plan, target: Target) -> None:
+    """Raises UserError before a program is made whose size grows with slots that cannot be."""
+    slots, most = sum(ring.slots for ring in plan.rings), target.capability.semaphores
+    if slots > most:
+        rings = ", ".join(f"{ring.name} {ring.slots}" for ring in plan.rings)
+        raise UserError(
+            f"policy {policy}: rings of {slots} slots in all ({rings}) need a semaphore a slot, and "
+            f"{target.chip.name} has {most}; use fewer slots"
+        )
 
 
 def kernel_name(model: str) -> str:

@@ -130,6 +130,11 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "--set slot_mib=big: must be like depth=8 or slot_mib=0.5\n"
             "--set a=2: a is set twice",
         ),
+        (
+            ["smollm2-135m", "--set", "depth=100000"],
+            "policy ring: rings of 100002 slots in all (weights 100000, small 2) need a semaphore a slot, and "
+            "tpu7x has 3831; use fewer slots",
+        ),
         (["smollm2-135m", "--devices", "9"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 9 cannot be used"),
         (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 0 cannot be used"),
         (["smollm2-135m", "--rows", "17"], "smollm2-135m:\n  rows: 17 is not between 1 and 16"),
