@@ -51,6 +51,7 @@ class ConfigError(UserError):
 
     def __init__(self, source: str, problems: list[str]) -> None:
         self.source = source
+        problems = list(dict.fromkeys(problems))  # A key that is read in several places is named once.
         lines = [f"{source}: cannot be expressed as a model spec:", *(f"  {problem}" for problem in problems)]
         super().__init__("\n".join(lines), problems=problems)
 

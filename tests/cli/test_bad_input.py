@@ -249,6 +249,14 @@ def test_a_config_is_refused_by_key(schedc: Command) -> None:
     assert "  parallel_attn: attention and feed-forward in parallel are not supported" in lines
 
 
+def test_a_key_that_is_read_in_several_places_is_refused_once(schedc: Command) -> None:
+    text = Path(config("Qwen3-0.6B.json")).read_text()
+    Path("c.json").write_text(text.replace('"hidden_size": 1024', '"hidden_size": "1024"'))
+    assert refused(schedc("import", "c.json")) == (
+        "c.json: cannot be expressed as a model spec:\n  hidden_size: '1024' is not a whole number"
+    )
+
+
 @pytest.mark.parametrize("verb", [["inspect", "ir"], ["pack", "-o", "w"], ["run", "-p", "a"]])
 def test_a_folder_that_is_no_output_is_refused(schedc: Command, verb: list[str]) -> None:
     Path("empty").mkdir()
