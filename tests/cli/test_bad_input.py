@@ -250,10 +250,10 @@ def test_a_config_is_refused_by_key(schedc: Command) -> None:
 
 
 def test_a_key_that_is_read_in_several_places_is_refused_once(schedc: Command) -> None:
-    text = Path(config("Qwen3-0.6B.json")).read_text()
-    Path("c.json").write_text(text.replace('"hidden_size": 1024', '"hidden_size": "1024"'))
+    text = Path(config("Meta-Llama-3.1-8B.json")).read_text()
+    Path("c.json").write_text(text.replace('"hidden_size": 4096', '"hidden_size": "4096"'))
     assert refused(schedc("import", "c.json")) == (
-        "c.json: cannot be expressed as a model spec:\n  hidden_size: '1024' is not a whole number"
+        "c.json: cannot be expressed as a model spec:\n  hidden_size: '4096' is not a whole number"
     )
 
 
