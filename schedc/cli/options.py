@@ -166,7 +166,8 @@ def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     """`mxfp4=dequantised` → (("mxfp4", "dequantised"),). Raises UserError for what is no form of a format."""
     from schedc.target.products import products_file
 
-    known, forms = products_file().forms, {}
+    known = products_file().forms
+    forms: dict[str, str] = {}
     for text in texts or ():
         stored, _, form = text.partition("=")
         if form not in known.get(stored, {}):
