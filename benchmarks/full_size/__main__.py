@@ -4,8 +4,8 @@
     python -m benchmarks.full_size --python .venv-py311/bin/python --python .venv-py312/bin/python    on both lines
     python -m benchmarks.full_size --case llama --again             cases whose name has `llama`, measured anew
 
-A case whose program is that of its row is not compiled again without --again. Every finished case is kept at once.
-Ends with 1 if a case did not compile.
+A case whose program is that of its row is not compiled again without --again. Every finished case is kept at once, and
+rows of a program that the case no longer is are dropped. Ends with 1 if a case did not compile.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from benchmarks.full_size.cases import Case, load_cases, program_hash
 from benchmarks.full_size.table import ROOT, Row, read_table, write_table
+from schedc.errors import SchedcError
 
 
 def measure(case: Case, timeout: float) -> Row:
@@ -85,7 +86,12 @@ def run(cases: list[Case], pythons: list[str], again: bool, timeout: float) -> i
     rows = {row.key: row for row in read_table() if row.key[:3] in order}
     failed = 0
     for case in cases:
-        program = program_hash(case)
+        try:
+            program = program_hash(case)
+        except SchedcError as error:
+            failed += 1
+            print(f"{case.label}: FAILED: {str(error).splitlines()[0]}", flush=True)
+            continue
         for python in pythons:
             jax = _jax_of(python)
             old = rows.get((case.name, case.rows, case.context, jax))
@@ -98,6 +104,7 @@ def run(cases: list[Case], pythons: list[str], again: bool, timeout: float) -> i
                 failed += 1
                 print(f"{case.label}, jax {jax}: FAILED: {made}", flush=True)
                 continue
+            rows = {key: row for key, row in rows.items() if key[:3] != made.key[:3] or row.program == made.program}
             rows[made.key] = made
             write_table(sorted(rows.values(), key=lambda row: (order[row.key[:3]], row.jax)))
             taken = time.monotonic() - began
