@@ -44,9 +44,9 @@ def expected_experts(members: int, experts: int, top_k: int, rows: int) -> int:
     """How many of a device's `members` are chosen, if every row chooses `top_k` of all experts alike and by itself.
 
     Real routers prefer some experts, and rows of one text are alike: then there are fewer. Rows that are the same
-    choose `top_k` at any number of rows.
+    choose `top_k` at any number of rows. At least one: the devices wait for those that have one.
     """
-    return round(members * (1.0 - (1.0 - top_k / experts) ** rows))
+    return max(1, round(members * (1.0 - (1.0 - top_k / experts) ** rows)))
 
 
 def _of_route(op: Compute) -> dict[str, int]:

@@ -20,6 +20,7 @@ def test_a_row_alone_fetches_its_own_and_many_rows_share() -> None:
     assert expected_experts(members=128, experts=128, top_k=8, rows=8) == 52
     assert expected_experts(members=64, experts=128, top_k=8, rows=8) == 26
     assert expected_experts(members=8, experts=8, top_k=8, rows=3) == 8
+    assert expected_experts(members=16, experts=128, top_k=4, rows=1) == 1
 
 
 @pytest.mark.parametrize(("rows", "count"), [(1, 2), (4, 5)])
