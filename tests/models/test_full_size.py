@@ -35,7 +35,6 @@ def test_every_family_compiles_at_full_size_with_the_vmem_of_its_program(case: C
     assert report.vmem_bytes["scratch"] == report.program_vmem_bytes
     assert sum(report.vmem_bytes.values()) - report.vmem_bytes["internal"] <= report.vmem_limit_bytes
     assert report.vmem_bytes["window"] == report.vmem_bytes["other"] == 0
-    assert report.lower_seconds + report.compile_seconds < 120
     assert 0.8 < report.predicted_cycles / report.issue_cycles < 1.25
 
 
