@@ -104,6 +104,8 @@ def run(cases: list[Case], pythons: list[str], again: bool, timeout: float) -> i
                 failed += 1
                 print(f"{case.label}, jax {jax}: FAILED: {made}", flush=True)
                 continue
+            # Another run may have added to the table meanwhile.
+            rows = {row.key: row for row in read_table() if row.key[:3] in order}
             rows = {key: row for key, row in rows.items() if key[:3] != made.key[:3] or row.program == made.program}
             rows[made.key] = made
             write_table(sorted(rows.values(), key=lambda row: (order[row.key[:3]], row.jax)))
