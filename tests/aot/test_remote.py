@@ -19,7 +19,14 @@ from tests.aot.devices import TOPOLOGY, Answer, compiled, example, interpreted, 
 pytestmark = pytest.mark.kernel
 
 Arrays = dict[str, np.ndarray]
-EIGHT = pytest.param(8, marks=[pytest.mark.slow, pytest.mark.skipif(sys.version_info < (3, 12), reason="too slow")])
+EIGHT = pytest.param(
+    8,
+    marks=[
+        pytest.mark.slow,
+        pytest.mark.newest,
+        pytest.mark.skipif(sys.version_info < (3, 12), reason="too slow"),
+    ],
+)
 
 
 def exchange(devices: int) -> str:

@@ -66,6 +66,7 @@ def test_the_values_of_all_others_on_four_devices(case: Case) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.newest
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="eight devices are too slow on the older jax")
 @pytest.mark.parametrize(
     "case",
