@@ -17,11 +17,10 @@ import sys
 import tempfile
 import time
 from dataclasses import asdict
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.full_size.cases import Case, load_cases, program_hash
+from benchmarks.full_size.cases import Case, hash_of, load_cases, program_hash
 from benchmarks.full_size.table import ROOT, Row, read_table, write_table
 from schedc.errors import SchedcError
 
@@ -31,7 +30,6 @@ def measure(case: Case, timeout: float) -> Row:
     from schedc.compiler.check import check, require_agreement
     from schedc.compiler.passes import Watch
     from schedc.compiler.pipeline import compile_model
-    from schedc.ir.text_print import print_program
 
     request = case.request()
     watch = Watch()
@@ -49,7 +47,7 @@ def measure(case: Case, timeout: float) -> Row:
         context=case.context,
         jax=report.versions["jax"],
         libtpu=report.versions["libtpu"],
-        program=sha256(print_program(compiled.program).encode()).hexdigest()[:32],
+        program=hash_of(compiled.program),
         vmem_bytes=sum(report.vmem_bytes.values()) - report.vmem_bytes["internal"],
         spill_bytes=report.vmem_bytes["spill"],
         vmem_limit_bytes=report.vmem_limit_bytes,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from schedc.compiler.pipeline import Request, build
+from schedc.ir.program import Program
 from schedc.ir.text_print import print_program
 from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
@@ -74,7 +75,11 @@ def _merged(old: Any, new: Any) -> Any:
     return old | {key: _merged(old.get(key), value) for key, value in new.items()}
 
 
-def program_hash(case: Case) -> str:
+def hash_of(program: Program) -> str:
     """The first half of the sha256 of the program's text, with addresses."""
-    _, program = build(case.request())
     return sha256(print_program(program).encode()).hexdigest()[:32]
+
+
+def program_hash(case: Case) -> str:
+    """Of the program that the case is now."""
+    return hash_of(build(case.request())[1])

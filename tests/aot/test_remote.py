@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,18 +14,12 @@ from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.emit.kernel import emit
 from schedc.ir.text_parse import parse_program
 from tests.aot.devices import TOPOLOGY, Answer, compiled, example, interpreted, replaced
+from tests.eight_devices import EIGHT_DEVICES
 
 pytestmark = pytest.mark.kernel
 
 Arrays = dict[str, np.ndarray]
-EIGHT = pytest.param(
-    8,
-    marks=[
-        pytest.mark.slow,
-        pytest.mark.newest,
-        pytest.mark.skipif(sys.version_info < (3, 12), reason="too slow"),
-    ],
-)
+EIGHT = pytest.param(8, marks=EIGHT_DEVICES)
 
 
 def exchange(devices: int) -> str:

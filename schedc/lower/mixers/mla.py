@@ -189,104 +189,111 @@ class MlaLowering:
     def phases(self, grain: Grain) -> tuple[Phase, ...]:
         rows, named, mla = self.shape.padded_rows, self.place.named, self.mla
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
-        vectors = named("vectors")
-        q, softmax = whole[named("q")], whole[named("softmax")]
-        shared = self.shared
+        queries = self._entered("queries")
+        projected = queries if mla.q_rank is None else whole[named("queries")]
+        q, softmax, shared = whole[named("q")], whole[named("softmax")], self.shared
         own_q, own_softmax = (q, softmax) if shared is None else (shared.own_queries, shared.own_softmax)
-
-        def entered(part: str) -> Region:
-            """The columns of a part of what entered."""
-            before = list(self.panels)[: list(self.panels).index(part)]
-            first = sum(self.panels[name] for name in before)
-            return Region(named("projected"), self.panels[part] * rows, Const(first * rows))
-
-        def token(site: Site) -> tuple[Op, ...]:
-            reads = {"y": entered("token"), "rope": self.rope, **_norm_reads(site, "kv_a", mla.kv_norm)}
-            return (
-                compute(
-                    "latent_token",
-                    reads,
-                    {"kv": self.cache.new_token},
-                    rows=rows,
-                    rank=mla.kv_rank,
-                    rope_dim=mla.rope_dim,
-                    rotary=mla.rotary_dim,
-                    norm_eps=mla.kv_norm.eps,
-                    norm_kind=mla.kv_norm.kind,
-                ),
-            )
-
-        def queries(site: Site) -> tuple[Op, ...]:
-            return (
-                compute(
-                    "latent_queries",
-                    {"y": entered("queries") if mla.q_rank is None else whole[named("queries")], "rope": self.rope},
-                    {"nope": whole[named("q_nope")], "turned": whole[named("q_rope")]},
-                    rows=rows,
-                    heads=self.heads,
-                    slots=self._slots(grain, self.up_keys),
-                    nope_dim=mla.nope_dim,
-                    rope_dim=mla.rope_dim,
-                    rotary=mla.rotary_dim,
-                    dtype=self.dtype,
-                ),
-            )
-
-        def gather(site: Site) -> tuple[Op, ...]:
-            return (
-                compute(
-                    "gather_queries",
-                    {"absorbed": whole[named("q_absorbed")], "turned": whole[named("q_rope")]},
-                    {"q": own_q},
-                    rows=rows,
-                    heads=self.heads,
-                    rank=mla.kv_rank,
-                    rope_dim=mla.rope_dim,
-                    scale=mla.score_scale,
-                ),
-            )
-
-        def outputs(site: Site) -> tuple[Op, ...]:
-            return (
-                compute(
-                    "latent_outputs",
-                    {"state": own_softmax},
-                    {"out": whole[named("latents")]},
-                    rows=rows,
-                    heads=self.heads,
-                    slots=self._slots(grain, self.up_values),
-                    rank=mla.kv_rank,
-                    dtype=self.dtype,
-                ),
-            )
-
-        def join(site: Site) -> tuple[Op, ...]:
-            return (
-                compute(
-                    "join_values",
-                    {"y": whole[named("values")], "gate": entered("gate") if mla.output_gate else None},
-                    {"out": whole[named("attended")]},
-                    rows=rows,
-                    heads=self.heads,
-                    value_dim=mla.value_dim,
-                    dtype=self.dtype,
-                ),
-            )
-
         return (
             projection(named("down_latent"), self.down, self.source, named("projected"), grain, rows),
-            Phase(named("token"), token, vectors=vectors),
-            *(self._query_latent(grain, entered("queries"), whole) if mla.q_rank is not None else ()),
-            Phase(named("queries"), queries),
+            Phase(named("token"), self._token, vectors=named("vectors")),
+            *(self._query_latent(grain, queries, whole) if mla.q_rank is not None else ()),
+            Phase(named("queries"), lambda site: self._queries(grain, projected, whole)),
             self._each_head(grain, "absorb", self.up_keys, whole[named("q_nope")], whole[named("q_absorbed")]),
-            Phase(named("gather"), gather),
+            Phase(named("gather"), lambda site: self._gather(whole, own_q)),
             *(shared.before(q) if shared is not None else ()),
             Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
             *(shared.behind(softmax) if shared is not None else ()),
-            Phase(named("outputs"), outputs),
+            Phase(named("outputs"), lambda site: self._outputs(grain, own_softmax, whole)),
             self._each_head(grain, "expand", self.up_values, whole[named("latents")], whole[named("values")]),
-            Phase(named("join"), join),
+            Phase(named("join"), lambda site: self._join(whole)),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
+        )
+
+    def _entered(self, part: str) -> Region:
+        """The columns of a part of what entered."""
+        rows, before = self.shape.padded_rows, list(self.panels)[: list(self.panels).index(part)]
+        first = sum(self.panels[name] for name in before)
+        return Region(self.place.named("projected"), self.panels[part] * rows, Const(first * rows))
+
+    def _token(self, site: Site) -> tuple[Op, ...]:
+        """What the cache keeps of the new token: its latent, normalised, and its shared key, turned."""
+        mla = self.mla
+        return (
+            compute(
+                "latent_token",
+                {"y": self._entered("token"), "rope": self.rope, **_norm_reads(site, "kv_a", mla.kv_norm)},
+                {"kv": self.cache.new_token},
+                rows=self.shape.padded_rows,
+                rank=mla.kv_rank,
+                rope_dim=mla.rope_dim,
+                rotary=mla.rotary_dim,
+                norm_eps=mla.kv_norm.eps,
+                norm_kind=mla.kv_norm.kind,
+            ),
+        )
+
+    def _queries(self, grain: Grain, projected: Region, whole: dict[str, Region]) -> tuple[Op, ...]:
+        """The heads' queries apart: what meets latents, and, turned, what meets shared keys."""
+        named, mla = self.place.named, self.mla
+        return (
+            compute(
+                "latent_queries",
+                {"y": projected, "rope": self.rope},
+                {"nope": whole[named("q_nope")], "turned": whole[named("q_rope")]},
+                rows=self.shape.padded_rows,
+                heads=self.heads,
+                slots=self._slots(grain, self.up_keys),
+                nope_dim=mla.nope_dim,
+                rope_dim=mla.rope_dim,
+                rotary=mla.rotary_dim,
+                dtype=self.dtype,
+            ),
+        )
+
+    def _gather(self, whole: dict[str, Region], out: Region) -> tuple[Op, ...]:
+        """Absorbed and turned queries side by side, scaled, as the cache has latent and shared key."""
+        named = self.place.named
+        return (
+            compute(
+                "gather_queries",
+                {"absorbed": whole[named("q_absorbed")], "turned": whole[named("q_rope")]},
+                {"q": out},
+                rows=self.shape.padded_rows,
+                heads=self.heads,
+                rank=self.mla.kv_rank,
+                rope_dim=self.mla.rope_dim,
+                scale=self.mla.score_scale,
+            ),
+        )
+
+    def _outputs(self, grain: Grain, softmax: Region, whole: dict[str, Region]) -> tuple[Op, ...]:
+        """The weighted mean of the latents, a head."""
+        return (
+            compute(
+                "latent_outputs",
+                {"state": softmax},
+                {"out": whole[self.place.named("latents")]},
+                rows=self.shape.padded_rows,
+                heads=self.heads,
+                slots=self._slots(grain, self.up_values),
+                rank=self.mla.kv_rank,
+                dtype=self.dtype,
+            ),
+        )
+
+    def _join(self, whole: dict[str, Region]) -> tuple[Op, ...]:
+        """The heads' values side by side, gated where there is a gate."""
+        named = self.place.named
+        return (
+            compute(
+                "join_values",
+                {"y": whole[named("values")], "gate": self._entered("gate") if self.mla.output_gate else None},
+                {"out": whole[named("attended")]},
+                rows=self.shape.padded_rows,
+                heads=self.heads,
+                value_dim=self.mla.value_dim,
+                dtype=self.dtype,
+            ),
         )
 
     def _query_latent(self, grain: Grain, entered: Region, whole: dict[str, Region]) -> tuple[Phase, ...]:

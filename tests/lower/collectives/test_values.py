@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
 from schedc.ir.text_print import print_program
 from tests.aot.devices import interpreted
+from tests.eight_devices import EIGHT_DEVICES
 from tests.lower.collectives.programs import Case, cases, means, program
 
 pytestmark = pytest.mark.kernel
@@ -65,19 +64,15 @@ def test_the_values_of_all_others_on_four_devices(case: Case) -> None:
     check(case)
 
 
-@pytest.mark.slow
-@pytest.mark.newest
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="eight devices are too slow on the older jax")
-@pytest.mark.parametrize(
-    "case",
-    [
-        *(case for case in cases(8) if case.kind == "all_reduce" and case.wire == "bf16"),
-        Case("hierarchical", "all_gather", 8),
-        Case("hierarchical", "reduce_scatter", 8, "bf16"),
-        Case("two_phase", "all_reduce", 8, size=4, stride=2),
-        Case("ring", "all_reduce", 6, size=3),
-    ],
-    ids=named,
+ON_EIGHT = (
+    *(case for case in cases(8) if case.kind == "all_reduce" and case.wire == "bf16"),
+    Case("hierarchical", "all_gather", 8),
+    Case("hierarchical", "reduce_scatter", 8, "bf16"),
+    Case("two_phase", "all_reduce", 8, size=4, stride=2),
+    Case("ring", "all_reduce", 6, size=3),
 )
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=named(case), marks=EIGHT_DEVICES) for case in ON_EIGHT])
 def test_the_values_on_eight_devices(case: Case) -> None:
     check(case)
