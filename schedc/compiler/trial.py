@@ -16,7 +16,7 @@ import numpy as np
 
 from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
-from schedc.run.decoder import Decoder
+from schedc.run.decoder import Decoder, page_table
 from schedc.spec.model import ModelSpec
 from schedc.weights.cache import HEADS_AND_SIDES, Kept
 from schedc.weights.head_order import for_kernel, kernel_cache
@@ -102,10 +102,7 @@ class Trial:
     def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
         """Pages in disorder, int[rows, tiles]."""
         tiles, pages = -(-self.shape.context // tokens), self.shape.page_count(tokens)
-        if pages < self.shape.rows * tiles:
-            raise ValueError(f"{self.shape.rows} full sequences have {self.shape.rows * tiles} pages, not {pages}")
-        order = np.random.default_rng(seed).permutation(pages)
-        return order[: self.shape.rows * tiles].reshape(self.shape.rows, tiles)
+        return np.random.default_rng(seed).permutation(pages)[page_table(None, self.shape.rows, tiles, pages)]
 
     def _random_state(self) -> State:
         state = []

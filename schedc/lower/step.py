@@ -37,9 +37,10 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.head import HeadLowering
+from schedc.lower.longrope import longrope_problems
 from schedc.lower.norms import norm_items, norm_kind, norm_vectors
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
-from schedc.lower.unsupported import longrope_problems, unsupported
+from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec

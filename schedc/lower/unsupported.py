@@ -12,7 +12,6 @@ from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import Block, ModelSpec
-from schedc.spec.rope import LongRopeScaling
 
 
 def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
@@ -70,33 +69,3 @@ def _of_moe(moe: Moe) -> Iterator[str]:
         yield "feed_forward.weigh_input: with a latent it is not supported by the kernel yet"
     if moe.shared_gate and moe.shared is not None and moe.shared.bias.down:
         yield "feed_forward.shared.bias.down: with a shared_gate it is not supported by the kernel yet"
-
-
-def longest_context(spec: ModelSpec) -> int:
-    """Tokens of the longest sequences that one kernel can serve."""
-    short = [scaling.original_max_position for scaling in _longropes(spec) if scaling.sequences == "short"]
-    return min([spec.max_position, *short])
-
-
-def _longropes(spec: ModelSpec) -> list[LongRopeScaling]:
-    ropes = [rope for at in spec.iter_layers() if (rope := getattr(at.block.mixer, "rope", None)) is not None]
-    return [rope.scaling for rope in ropes if isinstance(rope.scaling, LongRopeScaling)]
-
-
-def longrope_problems(spec: ModelSpec, context: int) -> list[str]:
-    """Whether a kernel of that context turns all its keys by the factors of longrope that their sequences need."""
-    scalings = _longropes(spec)
-    if not scalings:
-        return []
-    most, sequences = scalings[0].original_max_position, scalings[0].sequences
-    if sequences == "short" and context > most:
-        return [
-            f"context: {context} is more than {most}, where longrope turns from short to long factors and every key of "
-            f"the cache would have to be computed again; use a context of {most}, or rope.scaling.sequences: long for "
-            f"sequences that have more than {most} tokens from their first decoded token on"
-        ]
-    if sequences == "long" and context <= most:
-        return [
-            f"context: {context} holds no sequence of more than {most} tokens, as rope.scaling.sequences: long asks"
-        ]
-    return []

@@ -24,7 +24,7 @@ class Decoder:
 
     `kernel` is the generated module for a step of `shape`. `interpret` are the interpreter's settings, None to compile
     for the default devices, of which the first `shape.devices` are used. Of a paged cache `table` int[rows, tiles] is
-    the page of every tile of every sequence, no two the same; without it they follow each other.
+    the page of every tile of every sequence, as `page_table` wants it.
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class Decoder:
         # Placed as the step returns its state: a step is then compiled once.
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
         tiles = -(-shape.context // kv_tokens)
-        if spec.kv.layout == "paged" and table is None:
-            table = np.arange(shape.rows * tiles).reshape(shape.rows, tiles) % shape.page_count(kv_tokens)
+        if spec.kv.layout == "paged":
+            table = page_table(table, shape.rows, tiles, shape.page_count(kv_tokens))
         self.caches = Caches(spec, shape, tiles * kv_tokens, kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
         self.state = {name: self._place(name, partial(_same, cache)) for name, cache in empty.items()}
@@ -123,6 +123,27 @@ class Decoder:
             held = split.held(device)
             logits[:, held.start : held.stop] = columns[: self.rows, : len(held)]
         return logits
+
+
+def page_table(given: np.ndarray | None, rows: int, tiles: int, pages: int) -> np.ndarray:
+    """int[rows, tiles], by default one page after the other.
+
+    Raises ValueError for what the kernel takes for granted: a page for every tile, within 0 … pages-1, no two the same.
+    """
+    if given is None:
+        if rows * tiles > pages:
+            raise ValueError(f"{rows} sequences of {tiles} tiles take {rows * tiles} pages, the cache has {pages}")
+        return np.arange(rows * tiles).reshape(rows, tiles)
+    if given.shape != (rows, tiles):
+        raise ValueError(f"the table of pages is {list(given.shape)}, the kernel takes [{rows}, {tiles}]")
+    if given.min() < 0 or given.max() >= pages:
+        raise ValueError(f"the table of pages has {given.min()}..{given.max()}, the cache has 0..{pages - 1}")
+    found, times = np.unique(given, return_counts=True)
+    if (times > 1).any():
+        raise ValueError(
+            f"page {found[times > 1][0]} is twice in the table of pages: sequences would overwrite each other"
+        )
+    return given
 
 
 def _same(array: np.ndarray, device: int) -> np.ndarray:

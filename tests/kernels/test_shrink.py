@@ -7,7 +7,7 @@ from schedc.compiler.shrink import shrink
 from schedc.compiler.skeleton import differences, skeleton
 from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
-from schedc.lower.unsupported import longest_context
+from schedc.lower.longrope import longest_context
 from schedc.placement.heads import split_heads
 from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
