@@ -78,17 +78,17 @@ class _Writer:
         ops = exchanges
         for shift, place in enumerate(sorted(rng.randint(0, len(ops)) for _ in others)):
             ops.insert(place + shift, others[shift])
-        for _ in range(rng.choice((0, 0, 0, 1, 2))):
+        for _ in range(rng.choice((0, 0, 0, 1, 2)) if ops else 0):
             i = rng.randrange(len(ops))
             j = min(i + rng.randint(0, 2), len(ops) - 1)
             ops[i], ops[j] = ops[j], ops[i]
-        if rng.random() < 0.1:
+        if ops and rng.random() < 0.1:
             del ops[rng.randrange(len(ops))]
         if rng.random() < 0.3:
             region = rng.choice(("tile<rank % 3>", "tile<(rank + 1) % 3>", "x<rank % 2>", "x<(rank + 1) % 2>"))
             access = rng.choice(("read", "update"))
-            ops.insert(rng.randrange(len(ops)), f"compute use(x: {access} {region}[0 +: 8])")
-        if rng.random() < 0.3:
+            ops.insert(rng.randint(0, len(ops)), f"compute use(x: {access} {region}[0 +: 8])")
+        if ops and rng.random() < 0.3:
             self._later_on_some(ops)
         return ops
 
