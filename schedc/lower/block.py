@@ -48,7 +48,7 @@ class BlockLowering:
         )
         norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
         norms += norm_items(block.post_feed_forward_norm, "post_feed_forward_norm", spec)
-        gates = [VectorItem(name, *size) for name, size in spec.residual.parameters(spec.hidden).items()]
+        gates = [VectorItem(name, *size) for name, size in spec.residual.layer_parameters(spec.hidden).items()]
         items = (*norms, *gates, *self.mixer.vectors(), *self.feed_forward.vectors())
         self.vectors = VectorBlock(place.named("vectors"), items, place.layers)
 

@@ -14,8 +14,9 @@ from schedc.reference.mixers import EMPTY_STATE, State
 from schedc.reference.norm import apply_norm
 from schedc.reference.residual import add_residual
 from schedc.reference.weights import Dot, Weights, layer_weights, make_dot, outer_weights
-from schedc.spec.model import Block, ModelSpec, Residual
+from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
+from schedc.spec.residuals import Residual
 from schedc.weights.source import WeightSource
 
 

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 
 from schedc.reference.weights import Weights
-from schedc.spec.model import Half, Residual
+from schedc.spec.model import Half
+from schedc.spec.residuals import Residual
 
 
 def add_residual(residual: Residual, weights: Weights, half: Half, x: jax.Array, y: jax.Array) -> jax.Array:

@@ -11,6 +11,8 @@ from schedc.spec.base import Part, Problem
 from schedc.spec.feed_forwards import FeedForward
 from schedc.spec.mixers import Mixer
 from schedc.spec.norm import Norm
+from schedc.spec.residuals import Residual
+from schedc.spec.residuals.plain import PlainResidual
 from schedc.spec.storage import KvCache, Quantization
 
 Placement = Literal["pre", "post", "sandwich"]
@@ -95,27 +97,6 @@ class Head(Part):
     bias: bool = False
 
 
-class Residual(Part):
-    """plain: x += multiplier · f(x); gated: x = α ⊙ x + β ⊙ f(x), two learned vectors a half of every block.
-
-    gated, with the stored weight w of each channel: β = sigmoid(w / temperature) and
-    α = sqrt(max(sigmoid(-w / temperature)·(1 + β), floor)) (Muse Spark).
-    """
-
-    kind: Literal["plain", "gated"] = "plain"
-    multiplier: float = Field(default=1.0, gt=0)
-    temperature: float = Field(default=0.3, gt=0, description="of a gated residual")
-    floor: float = Field(default=1e-3, gt=0, description="of a gated residual")
-
-    def problems(self) -> Iterator[Problem]:
-        if self.kind == "gated" and self.multiplier != 1.0:
-            yield "multiplier", "a gated residual has learned factors in its place; leave it out"
-
-    def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
-        """Shapes of the weights of one layer's residuals, one w for each half of its block."""
-        return {f"{half}_residual.gate": (hidden,) for half in HALVES} if self.kind == "gated" else {}
-
-
 @dataclass(frozen=True)
 class LayerAt:
     """Where a layer stands: `layer` counts from 0 over the model; run, trip and place say which block it is."""
@@ -137,7 +118,7 @@ class ModelSpec(Part):
     layers: tuple[Run, ...] = Field(min_length=1, strict=False)
     final_norm: Norm
     head: Head = Head()
-    residual: Residual = Residual()
+    residual: Residual = PlainResidual()
     kv: KvCache = KvCache()
     quantization: Quantization = Quantization()
 
@@ -161,13 +142,14 @@ class ModelSpec(Part):
 
     def layer_parameters(self, block: Block) -> dict[str, tuple[int, ...]]:
         """Shapes of all weights of one layer with this block."""
-        return block.parameters(self.hidden) | self.residual.parameters(self.hidden)
+        return block.parameters(self.hidden) | self.residual.layer_parameters(self.hidden)
 
     def outer_parameters(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the weights outside the layers; a tied head has none of its own."""
         shapes: dict[str, tuple[int, ...]] = {"embedding": (self.vocab, self.hidden)}
         if self.embedding.norm is not None:
             shapes |= _prefixed("embedding_norm", self.embedding.norm.parameters(self.hidden))
+        shapes |= self.residual.outer_parameters(self.hidden)
         shapes |= _prefixed("final_norm", self.final_norm.parameters(self.hidden))
         if not self.embedding.tied:
             shapes["head"] = (self.hidden, self.vocab)

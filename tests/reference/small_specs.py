@@ -99,7 +99,9 @@ FEATURES: dict[str, ModelSpec] = {
     "sandwich norm": small_spec(block={"placement": "sandwich"}),
     "untied head": small_spec(embedding={"tied": False}, head={"bias": True}),
     "multipliers": small_spec(
-        embedding={"tied": True, "multiplier": 4.0}, head={"multiplier": 0.25}, residual={"multiplier": 0.5}
+        embedding={"tied": True, "multiplier": 4.0},
+        head={"multiplier": 0.25},
+        residual={"kind": "plain", "multiplier": 0.5},
     ),
     "gated residual": small_spec(residual={"kind": "gated", "temperature": 0.3, "floor": 0.25}),
     "gated residual of normalised outputs": small_spec(

@@ -69,7 +69,7 @@ def test_all_faults_are_reported_at_once_with_their_key_paths():
         "eos_token_ids[1]: must be at least 0, not -1",
         "hidden: must be a whole number, not 'wide'",
         "layers[0].pattern[0].feed_forward.activation: "
-        "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2' or 'swiglu_clamped', not 'swish'",
+        "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2', 'swiglu_clamped' or 'situ', not 'swish'",
         "layers[0].pattern[0].mixer.heads: 9 heads do not divide into 4 kv heads; use a multiple of 4",
         "layers[0].pattern[0].mixer.rope.scaling.kind: must be 'linear', 'llama3', 'longrope' or 'yarn', not 'linaer'",
         "layers[0].pattern[0].mixer.windw: unknown key; nearest: window, kind",
@@ -98,7 +98,7 @@ def test_all_faults_are_reported_at_once_with_their_key_paths():
          "use gated: true, or bias.gate: false"),
         ("  norm: {kind: rms", "  norm: {bias: true, kind: rms",
          "layers[0].pattern[0].norm.bias: an rms norm has no bias; use kind: layer, or bias: false"),
-        ("kind: gqa", "kind: mia", "layers[0].pattern[0].mixer.kind: must be 'gqa' or 'mla', not 'mia'"),
+        ("kind: gqa", "kind: mia", "layers[0].pattern[0].mixer.kind: must be 'gqa', 'mla', 'kda' or 'gated_delta', not 'mia'"),
         ("repeat: 30", "repeat: 0", "layers[0].repeat: must be more than 0, not 0"),
         ("repeat: 30", "repeat: yes", "layers[0].repeat: must be a whole number, not true"),
         ("[2]", "[49152]", "eos_token_ids[0]: 49152 is not a token of a vocabulary of 49152"),

@@ -108,8 +108,6 @@ class DenseLowering:
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         bias = self.dense.bias
 
-        limit = {} if self.dense.limit is None else {"limit": self.dense.limit}
-
         def activation(site: Site) -> tuple[Op, ...]:
             return (
                 compute(
@@ -125,7 +123,7 @@ class DenseLowering:
                         "width": self.width,
                         "activation": self.dense.activation,
                         "dtype": self.dtype,
-                        **limit,
+                        **self.dense.parameters_of_activation,
                     },
                 ),
             )

@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import Field
 
 from schedc.spec.base import Part, Problem
-from schedc.spec.feed_forwards.dense import ACTIVATIONS, Dense, DenseBias, activation_problems
+from schedc.spec.feed_forwards.activation import Activated
+from schedc.spec.feed_forwards.dense import Dense, DenseBias
 from schedc.spec.feed_forwards.router import Router
 from schedc.spec.norm import Norm
 
@@ -19,7 +20,7 @@ class Latent(Part):
     norm_out: Norm | None = None
 
 
-class Moe(Part):
+class Moe(Activated):
     """Σ over the chosen experts e of w_e · f_e(x), plus `shared`(x), times sigmoid(x·Wsg) with a `shared_gate`.
 
     f_e is a feed-forward as in `Dense`, of `width`, with an `expert_norm` of its output before it is weighted, one
@@ -31,10 +32,7 @@ class Moe(Part):
     experts: int = Field(gt=1)
     top_k: int = Field(gt=0)
     router: Router
-    width: int = Field(gt=0)
     gated: bool = True
-    activation: ACTIVATIONS
-    limit: float | None = Field(default=None, gt=0, description="of swiglu_clamped")
     bias: DenseBias = DenseBias()
     weigh_input: bool = False
     expert_norm: Norm | None = None
@@ -58,7 +56,7 @@ class Moe(Part):
             yield "shared_gate", "there is no shared feed-forward to gate; set shared, or shared_gate: false"
         if self.bias.gate and not self.gated:
             yield "bias.gate", "a plain feed-forward has no gate; use gated: true, or bias.gate: false"
-        yield from activation_problems(self.activation, self.gated, self.limit)
+        yield from self.activation_problems()
 
     @property
     def input_width(self) -> int | None:
@@ -73,7 +71,7 @@ class Moe(Part):
             width=self.width,
             gated=self.gated,
             activation=self.activation,
-            limit=self.limit,
+            **self.parameters_of_activation,
             bias=self.bias,
         )
 
