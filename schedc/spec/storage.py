@@ -13,8 +13,9 @@ Format = Literal["bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4
 """int8: a scale a column; fp8 (e4m3): a scale a tensor, or one a block of 128×128; int4: a scale a group of inputs of a
 column; mxfp4: a power of two a group of 32; nvfp4: an fp8 scale a group of 16, times one of the tensor."""
 
-Family = Literal["attention", "dense", "experts", "shared", "router", "head"]
-"""A family of projections: of mixers, dense feed-forwards, routed experts, shared experts, routers, the output."""
+Family = Literal["attention", "decay", "dense", "experts", "shared", "router", "head"]
+"""A family of projections: of mixers, of decays and betas of mixers with state, of dense feed-forwards, routed experts,
+shared experts, routers, the output."""
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
@@ -41,6 +42,7 @@ class Quantization(Part):
 
     weights: Format = "bf16"
     attention: Format | None = None
+    decay: Dtype | None = None
     dense: Format | None = None
     experts: Format | None = None
     shared: Format | None = None
@@ -57,15 +59,15 @@ class Quantization(Part):
         return "f32" if self.weights == "f32" else "bf16"
 
     def format(self, family: Family) -> Format:
-        """Of a family's projections. Routers and the head are not quantised unless it is asked for."""
+        """Of a family's projections. Decays, routers and the head are not quantised unless it is asked for."""
         own: Format | None = getattr(self, family)
         if own is not None:
             return own
-        return self.unquantised if family in ("router", "head") else self.weights
+        return self.unquantised if family in ("decay", "router", "head") else self.weights
 
     @property
     def unquantised(self) -> Dtype:
-        """The dtype of what is not quantised by default: the embedding, routers, the head."""
+        """The dtype of what is not quantised by default: the embedding, decays, routers, the head."""
         return "f32" if self.weights == "f32" else "bf16"
 
     @property

@@ -4,12 +4,15 @@ A weight is f32, a projection [out, in]. Names:
     embed [vocab, hidden]   head [vocab, hidden] (absent when tied)   head_bias [vocab]   final_norm.weight, .bias
     layers.{i}.attn.q, k, v, o and …_bias   layers.{i}.attn.q_norm, k_norm and …_bias
     layers.{i}.attn.sinks   layers.{i}.attn.gate   layers.{i}.attn.q_a, q_b, kv_a, kv_b and …_norm (latent attention)
+    layers.{i}.attn.q_conv, k_conv, v_conv [channels, conv]   layers.{i}.attn.beta   layers.{i}.attn.output_norm
+    layers.{i}.attn.decay, or decay_a, decay_b, and decay_bias, decay_scale   layers.{i}.attn.gate_a, gate_b
     layers.{i}.mlp.gate, up, down and …_bias
     layers.{i}.mlp.router and router_bias, selection_bias   layers.{i}.mlp.experts.{e}.gate, up, down and …_bias
     layers.{i}.mlp.shared.gate, up, down   layers.{i}.mlp.shared_gate
     layers.{i}.mlp.latent_in, latent_out   layers.{i}.mlp.expert_norm_weight, latent_norm_in_weight, …_out_weight
     layers.{i}.{pre_mixer,post_mixer,pre_feed_forward,post_feed_forward}_norm.weight, .bias
-    layers.{i}.{mixer,feed_forward}_residual.gate (of gated residuals)   embedding_norm.weight, .bias
+    layers.{i}.{mixer,feed_forward}_residual.gate (of gated residuals), .norm, .query (of block attention residuals)
+    final_residual.norm, .query   embedding_norm.weight, .bias
 """
 
 from collections.abc import Iterator
@@ -24,6 +27,12 @@ from schedc.weights.formats import FORMATS
 
 Rows = tuple[int, int]
 """First row and the row after the last."""
+
+_NO_PROJECTION = ("_bias", "_conv", "_norm", "_scale", "sinks", "weight")
+"""Endings of the vectors and filters of mixers and feed-forwards."""
+
+_DECAY = ("decay", "decay_a", "decay_b", "beta")
+"""Projections of mixers with state that are never quantised with the others."""
 
 
 class WeightSource(Protocol):
@@ -78,10 +87,10 @@ def family_of(name: str) -> Family | None:
     own = part.rpartition(".")[2]
     if name == "head":
         return "head"
-    if own.endswith(("_bias", "_norm", "bias", "weight", "sinks")) or own == "embed":
+    if not part.startswith(("attn.", "mlp.")) or own.endswith(_NO_PROJECTION):
         return None
     if part.startswith("attn."):
-        return "attention"
+        return "decay" if own in _DECAY else "attention"
     if part == "mlp.router":
         return "router"
     if part.startswith("mlp.experts."):
@@ -97,7 +106,7 @@ def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     for at in spec.iter_layers():
         for name, shape in spec.layer_parameters(at.block).items():
             for weight, own in _each_expert(_layer_name(name), shape):
-                shapes[f"layers.{at.layer}.{weight}"] = own[::-1]
+                shapes[f"layers.{at.layer}.{weight}"] = own if weight.endswith("_conv") else own[::-1]
     return shapes
 
 
