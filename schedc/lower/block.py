@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from schedc.ir.expr import Const
-from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.collectives.sums import Cut, Sum
 from schedc.lower.graph import (
     LANES,
@@ -21,21 +21,30 @@ from schedc.lower.graph import (
     VectorBlock,
     ceil_div,
 )
-from schedc.lower.norms import norm_items, norm_kind, norm_vectors, normalise
-from schedc.lower.parts import WORK, Part, Place, compute, operand_words
+from schedc.lower.norms import norm_items
+from schedc.lower.parts import WORK, Part, Place, operand_words
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
+from schedc.lower.residuals.protocol import ResidualLowering
+from schedc.lower.residuals.stream import residual_rows
 from schedc.spec.model import HALVES, Block, Half, ModelSpec
-from schedc.weights.layout import VectorItem
 
 
 class BlockLowering:
-    """The residual stream is the buffer `x`; each half reads its normalised form and adds its output to it.
+    """What a half reads, and how its output joins, says the `residual` of the model.
 
     Where devices have partial outputs, these are summed first.
     """
 
-    def __init__(self, block: Block, spec: ModelSpec, shape: StepShape, place: Place, rope: Region | None) -> None:
-        self.block, self.spec, self.shape, self.place = block, spec, shape, place
+    def __init__(
+        self,
+        block: Block,
+        spec: ModelSpec,
+        shape: StepShape,
+        place: Place,
+        rope: Region | None,
+        residual: ResidualLowering,
+    ) -> None:
+        self.block, self.spec, self.shape, self.place, self.residual = block, spec, shape, place, residual
         self.dtype = spec.quantization.operand_dtype
         words = ceil_div(spec.hidden, LANES) * operand_words(shape.padded_rows, self.dtype)
         self.inputs = {half: Region(place.named(f"{half}_in"), words) for half in HALVES}
@@ -48,8 +57,7 @@ class BlockLowering:
         )
         norms += norm_items(block.pre_norm, "pre_feed_forward_norm", spec)
         norms += norm_items(block.post_feed_forward_norm, "post_feed_forward_norm", spec)
-        gates = [VectorItem(name, *size) for name, size in spec.residual.layer_parameters(spec.hidden).items()]
-        items = (*norms, *gates, *self.mixer.vectors(), *self.feed_forward.vectors())
+        items = (*norms, *residual.layer_vectors(), *self.mixer.vectors(), *self.feed_forward.vectors())
         self.vectors = VectorBlock(place.named("vectors"), items, place.layers)
 
     def streams(self) -> tuple[Stream, ...]:
@@ -91,16 +99,8 @@ class BlockLowering:
         return self.mixer.begin(grain) + self.feed_forward.begin(grain)
 
     def _enter(self, half: Half) -> Phase:
-        norm = self.block.pre_norm
-
         def ops(site: Site) -> tuple[Op, ...]:
-            x = Region("x", residual_rows(self.spec, self.shape))
-            if norm is None:
-                shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
-                return (
-                    compute("as_operand", {"x": x}, {"out": self.inputs[half]}, attributes=shape, dtype=self.dtype),
-                )
-            return (normalise(norm, x, self.inputs[half], site, f"pre_{half}_norm", self.spec, self.shape),)
+            return self.residual.enter(half, self.block.pre_norm, self.inputs[half], site, self.place)
 
         return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
 
@@ -120,32 +120,7 @@ class BlockLowering:
         return *phases, Phase(named(f"{half}_sum"), lambda site: summed.finish(output, site.trip))
 
     def _leave(self, half: Half, part: Part) -> Phase:
-        norm = self.block.post_norm(half)
-
         def ops(site: Site) -> tuple[Op, ...]:
-            y = Region(part.output, residual_rows(self.spec, self.shape))
-            reads: dict[str, Region | None] = {"y": y}
-            if part.output_bias is not None:
-                reads["bias"] = site.vector(part.output_bias)
-            residual = self.spec.residual
-            shape: dict[str, Attribute] = {"rows": self.shape.padded_rows, "columns": self.spec.hidden}
-            if residual.kind == "plain":
-                shape["multiplier"] = residual.multiplier
-            else:
-                reads["gate"] = site.vector(f"{half}_residual.gate")
-                shape |= {"temperature": residual.temperature, "floor": residual.floor}
-            updates: dict[str, Region | None] = {"x": Region("x", y.rows)}
-            if norm is None:
-                return (compute("residual_add", reads, updates=updates, attributes=shape),)
-            names = {"weight": "weight", "bias": "norm_bias"}
-            vectors = norm_vectors(norm, site, f"post_{half}_norm")
-            reads |= {names[part]: vector for part, vector in vectors.items()}
-            attributes = shape | {"eps": norm.eps, "kind": norm_kind(norm)}
-            return (compute("residual_add_norm", reads, updates=updates, attributes=attributes),)
+            return self.residual.leave(half, self.block.post_norm(half), part, site)
 
         return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name)
-
-
-def residual_rows(spec: ModelSpec, shape: StepShape) -> int:
-    """Rows of the residual stream, f32[rows, hidden]."""
-    return ceil_div(spec.hidden, LANES) * shape.padded_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from schedc.ir.expr import Compare, Const, Element, Expr, Rank, minimum, mod, mul, sub
 from schedc.ir.program import Array, Buffer, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
-from schedc.lower.block import residual_rows
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import make_collective
@@ -20,24 +19,26 @@ from schedc.lower.graph import (
     VectorBlock,
     ceil_div,
 )
-from schedc.lower.norms import norm_items, normalise
+from schedc.lower.norms import norm_items
 from schedc.lower.parts import WORK, compute, operand_words
+from schedc.lower.residuals.protocol import ResidualLowering
 from schedc.placement.widths import head_split
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
 
 
 class HeadLowering:
-    """Reads `x`, leaves the best ids of the whole vocabulary in `ids`, and this device's logits if they are wanted."""
+    """Reads what the residual gives it, leaves the best ids of the whole vocabulary in `ids`, and this device's logits if they are wanted."""
 
-    def __init__(self, spec: ModelSpec, shape: StepShape) -> None:
-        self.spec, self.shape = spec, shape
+    def __init__(self, spec: ModelSpec, shape: StepShape, residual: ResidualLowering) -> None:
+        self.spec, self.shape, self.residual = spec, shape, residual
         self.dtype = spec.quantization.operand_dtype
         self.split = head_split(spec.vocab, shape.devices, shape.placement)
         weight = "embed" if spec.embedding.tied else "head"
         columns = Columns(weight, 0, self.split.each, **self.split.shard())
         self.matrix = Matrix("w_head", spec.quantization.format("head"), self.dtype, spec.hidden, (columns,))
-        self.vectors = VectorBlock("final_vectors", norm_items(spec.final_norm, "final_norm", spec))
+        items = (*norm_items(spec.final_norm, "final_norm", spec), *residual.outer_vectors())
+        self.vectors = VectorBlock("final_vectors", items)
         self.gather = all_gather(shape) if self.split.is_split else None
 
     def streams(self) -> tuple[Stream, ...]:
@@ -73,9 +74,8 @@ class HeadLowering:
         best = Region("best", 2 * rows)
 
         def norm(site: Site) -> tuple[Op, ...]:
-            x = Region("x", residual_rows(spec, self.shape))
             return (
-                normalise(spec.final_norm, x, head_in, site, "final_norm", spec, self.shape),
+                *self.residual.final(spec.final_norm, head_in, site),
                 compute("head_start", writes={"best": best}, rows=rows),
             )
 

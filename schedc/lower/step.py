@@ -18,7 +18,7 @@ from schedc.ir.program import (
     Wait,
     When,
 )
-from schedc.lower.block import BlockLowering, residual_rows
+from schedc.lower.block import BlockLowering
 from schedc.lower.caches.paged import page_table
 from schedc.lower.caches.stream import is_active
 from schedc.lower.collectives.sums import LoopCuts, Sums
@@ -40,6 +40,8 @@ from schedc.lower.head import HeadLowering
 from schedc.lower.longrope import longrope_problems
 from schedc.lower.norms import norm_items, norm_kind, norm_vectors
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
+from schedc.lower.residuals.registry import lower_residual
+from schedc.lower.residuals.stream import residual_rows
 from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
@@ -54,6 +56,7 @@ class StepLowering:
         refuse_what_is_not_lowered(spec, shape)
         self.spec, self.shape = spec, shape
         self.dtype = spec.quantization.operand_dtype
+        self.residual = lower_residual(spec, shape)
         self.rope_tables = rope_tables(spec, shape)
         self.blocks: list[list[BlockLowering]] = []
         single = len(spec.layers) == 1 and len(spec.layers[0].pattern) == 1
@@ -64,12 +67,12 @@ class StepLowering:
             for index, block in enumerate(run.pattern):
                 layers = tuple(range(first + index, first + run.repeat * period, period))
                 place = Place("" if single else f"_{run_index}_{index}", run_counter(run_index), layers)
-                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer)))
+                row.append(BlockLowering(block, spec, shape, place, self._rope_row(block.mixer), self.residual))
             self.blocks.append(row)
             first += run.repeat * period
         items = norm_items(spec.embedding.norm, "embedding_norm", spec)
         self.embedding_vectors = VectorBlock("embedding_vectors", items) if items else None
-        self.head = HeadLowering(spec, shape)
+        self.head = HeadLowering(spec, shape, self.residual)
         self.embedding = RowTable("embedding", spec.quantization.embedding_dtype, spec.vocab, spec.hidden)
 
     def streams(self) -> tuple[Stream, ...]:
@@ -78,7 +81,7 @@ class StepLowering:
         return (*first, *layers, *self.head.streams())
 
     def graph(self, grain: Grain) -> StepGraph:
-        declarations = self._declarations() + self.head.declarations(grain)
+        declarations = self._declarations() + self.residual.declarations() + self.head.declarations(grain)
         for run in self.blocks:
             for block in run:
                 declarations += block.declarations(grain)
@@ -175,7 +178,7 @@ class StepLowering:
             declared = [buffer for buffer in self._declarations().buffers if buffer.name.endswith("_row")]
             clear = [compute("zero", writes={"out": Region(buffer.name, buffer.rows)}) for buffer in declared]
             begin = [op for run in self.blocks for block in run for op in block.begin(grain)]
-            return (*clear, *each_row(rows, fetched), *begin)
+            return (*clear, *each_row(rows, fetched), *begin, *self.residual.begin())
 
         def embed(site: Site) -> tuple[Op, ...]:
             padded = self.shape.padded_rows
