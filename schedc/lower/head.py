@@ -28,7 +28,10 @@ from schedc.weights.layout import Columns
 
 
 class HeadLowering:
-    """Reads what the residual gives it, leaves the best ids of the whole vocabulary in `ids`, and this device's logits if they are wanted."""
+    """Reads what the residual gives it, leaves the best ids of the whole vocabulary in `ids`, and its logits if wanted.
+
+    The logits are those of this device's columns.
+    """
 
     def __init__(self, spec: ModelSpec, shape: StepShape, residual: ResidualLowering) -> None:
         self.spec, self.shape, self.residual = spec, shape, residual
