@@ -18,8 +18,9 @@ from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
 from schedc.run.decoder import Decoder, page_table
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import HEADS_AND_SIDES, Kept
+from schedc.weights.cache import HEADS_AND_SIDES
 from schedc.weights.head_order import for_kernel, kernel_cache
+from schedc.weights.kept import Kept
 from schedc.weights.layout import Layout, on_device
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
@@ -156,7 +157,7 @@ class Trial:
                 places.append(tuple(jnp.asarray(np.stack(side), dtype) for side in sides))
             runs.append(tuple(places))
         logits, cache = reference.decode(step.tokens, step.positions, Cache(tuple(runs), self._capacity))
-        return logits, [cache.layer(self.spec, layer) for layer in range(self.spec.num_layers)]
+        return logits, cache.layers(self.spec)
 
     @property
     def _capacity(self) -> int:

@@ -1,8 +1,9 @@
 """`Reference`: prefill and decode of a whole model."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +13,12 @@ from schedc.reference.feed_forwards import APPLY as FEED_FORWARDS
 from schedc.reference.mixers import APPLY as MIXERS
 from schedc.reference.mixers import EMPTY_STATE, State
 from schedc.reference.norm import apply_norm
-from schedc.reference.residual import add_residual
+from schedc.reference.residuals import RESIDUALS
 from schedc.reference.weights import Dot, Weights, layer_weights, make_dot, outer_weights
-from schedc.spec.model import Block, ModelSpec
+from schedc.spec.model import Block, Half, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.spec.residuals import Residual
+from schedc.weights.kept import Kept, Recurrent, kept_of_row
 from schedc.weights.source import WeightSource
 
 
@@ -25,26 +27,42 @@ from schedc.weights.source import WeightSource
 class Cache:
     """What the mixers keep of `rows` sequences of up to `capacity` tokens.
 
-    `runs[run][place]`: arrays [repeat, rows, capacity, …] of that place of the pattern in all trips of the run.
+    `runs[run][place]`: arrays [repeat, rows, capacity, …] of that place of the pattern in all trips of the run, or a
+    `Recurrent` of arrays [repeat, rows, …], which has no axis of tokens.
     """
 
     runs: tuple[tuple[State, ...], ...]
     capacity: int
 
-    def layer(self, spec: ModelSpec, layer: int) -> tuple[np.ndarray, ...]:
-        """f32[rows, capacity, …]: k and v of a layer with attention."""
-        at = next(at for at in spec.iter_layers() if at.layer == layer)
-        return tuple(np.asarray(array[at.trip], np.float32) for array in self.runs[at.run][at.place])
+    def layers(self, spec: ModelSpec) -> list[Kept]:
+        """Of every layer what is kept of all rows: f32[rows, capacity, …] a side, or a `Recurrent` of f32[rows, …]."""
+
+        def trip(state: State, trip: int) -> Kept:
+            kept: Kept = jax.tree.map(lambda array: np.asarray(array[trip], np.float32), state)
+            return kept
+
+        return [trip(self.runs[at.run][at.place], at.trip) for at in spec.iter_layers()]
+
+    def sequence(self, spec: ModelSpec, row: int, tokens: int) -> list[Kept]:
+        """Of every layer what is kept of the first `tokens` of a row, which are all the tokens that it has."""
+        return [kept_of_row(kept, row, tokens) for kept in self.layers(spec)]
 
 
 def join_rows(caches: Sequence[Cache], capacity: int) -> Cache:
     """The sequences of all caches, one after another, with room for `capacity` tokens each."""
 
-    def join(*arrays: jax.Array) -> jax.Array:
-        room = [[(0, 0), (0, 0), (0, capacity - array.shape[2]), *[(0, 0)] * (array.ndim - 3)] for array in arrays]
-        return jnp.concatenate([jnp.pad(a, pads) for a, pads in zip(arrays, room, strict=True)], axis=1)
+    def grown(array: jax.Array) -> jax.Array:
+        return jnp.pad(array, [(0, 0), (0, 0), (0, capacity - array.shape[2]), *[(0, 0)] * (array.ndim - 3)])
 
-    return Cache(jax.tree.map(join, *(cache.runs for cache in caches)), capacity)
+    def join(*states: State) -> State:
+        roomy = [state if isinstance(state, Recurrent) else tuple(map(grown, state)) for state in states]
+        joined: State = jax.tree.map(lambda *arrays: jnp.concatenate(arrays, axis=1), *roomy)
+        return joined
+
+    places = [
+        [join(*states) for states in zip(*run, strict=True)] for run in zip(*(c.runs for c in caches), strict=True)
+    ]
+    return Cache(tuple(map(tuple, places)), capacity)
 
 
 class Reference:
@@ -64,9 +82,9 @@ class Reference:
         ids = np.asarray(tokens, np.int32)
         padded = max(16, 1 << (len(ids) - 1).bit_length())  # so that few lengths are compiled
         ids = np.pad(ids, (0, padded - len(ids)))
-        logits, cache = self._forward(
-            self._outer, self._layers, ids[None], np.arange(padded)[None], self.empty_cache(1, max(capacity, padded))
-        )
+        at = np.arange(padded)[None]
+        cache = self.empty_cache(1, max(capacity, padded))
+        logits, cache = self._forward(self._outer, self._layers, ids[None], at, at < len(tokens), cache)
         return np.asarray(logits)[0, : len(tokens)], cache
 
     def decode(
@@ -79,7 +97,8 @@ class Reference:
                 f"position {at.max()} is beyond the cache's {cache.capacity} tokens; join_rows can grow it"
             )
         ids = np.asarray(tokens, np.int32)
-        logits, cache = self._forward(self._outer, self._layers, ids[:, None], at[:, None], cache)
+        real = np.ones((len(ids), 1), bool)
+        logits, cache = self._forward(self._outer, self._layers, ids[:, None], at[:, None], real, cache)
         return np.asarray(logits)[:, 0], cache
 
     def empty_cache(self, rows: int, capacity: int) -> Cache:
@@ -88,7 +107,9 @@ class Reference:
             places = []
             for block in run.pattern:
                 state = EMPTY_STATE[block.mixer.kind](block.mixer, rows, capacity, self._dtype)
-                places.append(tuple(jnp.zeros((run.repeat, *array.shape), array.dtype) for array in state))
+                places.append(
+                    jax.tree.map(lambda array, n=run.repeat: jnp.zeros((n, *array.shape), array.dtype), state)
+                )
             runs.append(tuple(places))
         return Cache(tuple(runs), capacity)
 
@@ -108,26 +129,39 @@ def _forward(
     layers: list[list[Weights]],
     tokens: jax.Array,
     positions: jax.Array,
+    real: jax.Array,
     cache: Cache,
 ) -> tuple[jax.Array, Cache]:
-    """tokens and positions [rows, tokens] → f32[rows, tokens, vocab] and the cache with these tokens."""
+    """tokens and positions [rows, tokens] → f32[rows, tokens, vocab] and the cache with these tokens.
+
+    `real` bool[rows, tokens]: the others are padding behind a row's last token.
+    """
     x = outer["embed"][tokens].astype(jnp.float32) * spec.embedding.multiplier
     if spec.embedding.norm is not None:
         x = apply_norm(spec.embedding.norm, outer, "embedding_norm.weight", "embedding_norm.bias", x)
-    runs = []
+    residual = RESIDUALS[spec.residual.kind]
+    stream = residual.start(spec.residual, x, spec.num_layers)
+    runs, first = [], 0
     for run, weights, states in zip(spec.layers, layers, cache.runs, strict=True):
 
         def trip(
-            x: jax.Array, layer: tuple[list[Weights], tuple[State, ...]], pattern: tuple[Block, ...] = run.pattern
-        ) -> tuple[jax.Array, tuple[State, ...]]:
+            stream: Any,
+            given: tuple[jax.Array, list[Weights], tuple[State, ...]],
+            pattern: tuple[Block, ...] = run.pattern,
+        ) -> tuple[Any, tuple[State, ...]]:
+            layer, *places = given
             new = []
-            for block, block_weights, state in zip(pattern, *layer, strict=True):
-                x, state = _block(block, spec.residual, block_weights, dot, x, positions, state)
+            for place, (block, block_weights, state) in enumerate(zip(pattern, *places, strict=True)):
+                mix = partial(MIXERS[block.mixer.kind], positions=positions, real=real, state=state)
+                stream, state = _block(spec.residual, block, block_weights, dot, layer + place, stream, mix)
                 new.append(state)
-            return x, tuple(new)
+            return stream, tuple(new)
 
-        x, new_states = jax.lax.scan(trip, x, (weights, states))
+        numbers = first + len(run.pattern) * jnp.arange(run.repeat)
+        stream, new_states = jax.lax.scan(trip, stream, (numbers, weights, states))
         runs.append(new_states)
+        first += run.repeat * len(run.pattern)
+    x = residual.finish(spec.residual, outer, spec.num_layers, stream)
     x = apply_norm(spec.final_norm, outer, "final_norm.weight", "final_norm.bias", x)
     logits = dot(x, outer["embed" if spec.embedding.tied else "head"])
     if spec.head.bias:
@@ -139,22 +173,28 @@ def _forward(
 
 
 def _block(
-    block: Block,
     residual: Residual,
+    block: Block,
     weights: Weights,
     dot: Dot,
-    x: jax.Array,
-    positions: jax.Array,
-    state: State,
-) -> tuple[jax.Array, State]:
+    layer: jax.Array,
+    stream: Any,
+    mix: Callable[..., tuple[jax.Array, State]],
+) -> tuple[Any, State]:
+    """The stream of the residual behind the block at `layer`, and what its mixer keeps; `mix` applies the mixer."""
+
     def normed(norm: Norm | None, name: str, y: jax.Array) -> jax.Array:
         return y if norm is None else apply_norm(norm, weights, f"{name}.weight", f"{name}.bias", y)
 
-    y = normed(block.pre_norm, "pre_mixer_norm", x)
-    y, state = MIXERS[block.mixer.kind](block.mixer, weights, dot, y, positions, state)
-    y = normed(block.post_mixer_norm, "post_mixer_norm", y)
-    x = add_residual(residual, weights, "mixer", x, y)
-    y = normed(block.pre_norm, "pre_feed_forward_norm", x)
-    y = FEED_FORWARDS[block.feed_forward.kind](block.feed_forward, weights, dot, y)
-    y = normed(block.post_feed_forward_norm, "post_feed_forward_norm", y)
-    return add_residual(residual, weights, "feed_forward", x, y), state
+    def read(half: Half, stream: Any) -> jax.Array:
+        x = RESIDUALS[residual.kind].read(residual, weights, half, layer, stream)
+        return normed(block.pre_norm, f"pre_{half}_norm", x)
+
+    def join(half: Half, stream: Any, y: jax.Array) -> Any:
+        y = normed(block.post_norm(half), f"post_{half}_norm", y)
+        return RESIDUALS[residual.kind].join(residual, weights, half, layer, stream, y)
+
+    y, state = mix(block.mixer, weights, dot, read("mixer", stream))
+    stream = join("mixer", stream, y)
+    y = FEED_FORWARDS[block.feed_forward.kind](block.feed_forward, weights, dot, read("feed_forward", stream))
+    return join("feed_forward", stream, y), state

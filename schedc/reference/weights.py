@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from schedc.spec.model import ModelSpec
-from schedc.weights.source import WeightSource
+from schedc.weights.source import WeightSource, family_of
 
 Weights = dict[str, jax.Array]
 """By name, those of a layer without `layers.{i}.`; a projection is [out, in]."""
@@ -33,11 +33,11 @@ def make_dot(dtype: jnp.dtype) -> Dot:
 
 
 def outer_weights(spec: ModelSpec, source: WeightSource, dtype: jnp.dtype) -> Weights:
-    small = ("embedding_norm.", "final_norm.", "head_bias")
+    small = ("embedding_norm.", "final_norm.", "final_residual.", "head_bias")
     names = ["embed", *(name for name in source.names() if name.startswith(small))]
     if not spec.embedding.tied:
         names.append("head")
-    return {name: jnp.asarray(source.load(name), _kept_in(source.shape(name), dtype)) for name in names}
+    return {name: jnp.asarray(source.load(name), _kept_in(name, dtype)) for name in names}
 
 
 def layer_weights(spec: ModelSpec, source: WeightSource, dtype: jnp.dtype) -> list[list[Weights]]:
@@ -75,9 +75,10 @@ def _stack(source: WeightSource, layers: Sequence[int], suffixes: list[str], dty
     for index, layer in enumerate(layers):
         for expert, suffix in enumerate(suffixes):
             stack[index, expert] = source.load(f"layers.{layer}.{suffix}")
-    return jnp.asarray(stack if ".experts." in suffixes[0] else stack[:, 0], _kept_in(shape, dtype))
+    name = f"layers.{layers[0]}.{suffixes[0]}"
+    return jnp.asarray(stack if ".experts." in name else stack[:, 0], _kept_in(name, dtype))
 
 
-def _kept_in(shape: tuple[int, ...], dtype: jnp.dtype) -> jnp.dtype:
-    """Projections in `dtype`; norms and biases stay f32."""
-    return dtype if len(shape) == 2 else jnp.dtype(jnp.float32)
+def _kept_in(name: str, dtype: jnp.dtype) -> jnp.dtype:
+    """Projections and the embedding in `dtype`; norms, biases and short convolutions stay f32."""
+    return dtype if name == "embed" or family_of(name) is not None else jnp.dtype(jnp.float32)

@@ -12,8 +12,9 @@ from schedc.lower.graph import StepShape
 from schedc.placement.caches import cached_heads
 from schedc.placement.split import Split
 from schedc.spec.model import LayerAt, ModelSpec
-from schedc.weights.cache import CacheLayout, Kept, cache_layout, read_sequence, write_sequence
+from schedc.weights.cache import CacheLayout, cache_layout, read_sequence, write_sequence
 from schedc.weights.head_order import kernel_cache
+from schedc.weights.kept import Kept
 
 Words = Mapping[int, Mapping[str, np.ndarray]]
 """Device → name of a cache → its words int32[rows, 128]."""

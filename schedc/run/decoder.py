@@ -13,7 +13,8 @@ from schedc.lower.graph import StepShape
 from schedc.placement.widths import head_split
 from schedc.run.caches import Caches
 from schedc.spec.model import ModelSpec
-from schedc.weights.cache import Kept, empty_cache
+from schedc.weights.cache import empty_cache
+from schedc.weights.kept import Kept
 
 WeightsOf = Callable[[int], Mapping[str, np.ndarray]]
 """The packed weights int32[rows, 128] of a device, by name. Asked for the devices of this host alone."""

@@ -44,8 +44,7 @@ def prefill(decoder: Decoder, reference: Reference, prompts: Sequence[Sequence[i
         known = len(ids) - 1
         if known:
             _, cache = reference.prefill(ids[:-1])
-            layers = [cache.layer(decoder.spec, layer) for layer in range(decoder.spec.num_layers)]
-            decoder.fill(row, [tuple(side[0, :known] for side in kept) for kept in layers])
+            decoder.fill(row, cache.sequence(decoder.spec, 0, known))
 
 
 def generate(

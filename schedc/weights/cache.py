@@ -16,10 +16,8 @@ import numpy as np
 from schedc.spec.mixers import Mixer
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
+from schedc.weights.kept import Kept
 from schedc.weights.words import LANES, WORD_ROWS, CacheDtype, join_rows, lanes_up, per_word, split_rows
-
-Kept = tuple[np.ndarray, ...]
-"""What is kept of some tokens: one f32[tokens, heads, width] a side."""
 
 
 @dataclass(frozen=True)

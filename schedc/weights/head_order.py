@@ -4,7 +4,7 @@ Rotation turns pairs of dimensions. Files and kernels differ in where the two of
 (i, i + r/2), `adjacent` (2i, 2i + 1). Scores q·k do not change when q and k are reordered alike.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from schedc.spec.mixers import Mixer
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
+from schedc.weights.kept import Kept
 from schedc.weights.source import Rows, WeightSource
 
 
@@ -117,9 +118,9 @@ def turns_adjacent(mixer: Mixer) -> bool:
     return mixer.rope is not None and mixer.rope.pairs == "adjacent"
 
 
-def kernel_cache(kept: Sequence[np.ndarray], mixer: Mixer) -> tuple[np.ndarray, ...]:
+def kernel_cache(kept: Kept, mixer: Mixer) -> Kept:
     """What a model's definition keeps of tokens, [..., width] a side, in the order that `for_kernel` weights give."""
     if not turns_adjacent(mixer):
-        return tuple(kept)
+        return kept
     orders = ORDERS[mixer.kind](mixer).cache
     return tuple(part if order is None else part[..., order] for part, order in zip(kept, orders, strict=True))

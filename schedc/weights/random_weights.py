@@ -8,6 +8,7 @@ from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.weights.formats import FORMATS
+from schedc.weights.random_decays import random_bias, random_scale
 from schedc.weights.source import Rows, expected_shapes, family_of
 
 MIXER_NORMS = {
@@ -60,9 +61,17 @@ class RandomWeights:
     def _values(self, name: str) -> np.ndarray:
         shape = self._shapes[name]
         digest = sha256(f"{self._seed} {name}".encode()).digest()
-        values = np.random.default_rng(int.from_bytes(digest[:8], "little")).standard_normal(shape, np.float32)
+        random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        if name.endswith(".decay_scale"):
+            return random_scale(self._block(name).mixer, random.random(shape, np.float32))
+        if name.endswith(".decay_bias"):
+            scale = self._values(name.replace("bias", "scale"))
+            return random_bias(self._block(name).mixer, scale, random.random(shape, np.float32))
+        values = random.standard_normal(shape, np.float32)
         if len(shape) == 2:
             values *= np.float32(1.0 if name == "embed" else shape[1] ** -0.5)
+        elif name.endswith("_residual.query"):
+            values *= np.float32(shape[0] ** -0.5)  # Scores of sources differ by about one.
         else:
             values *= np.float32(0.1)
             if self._is_norm_factor(name):
@@ -75,11 +84,16 @@ class RandomWeights:
             return not self._spec.final_norm.unit_offset
         if name == "embedding_norm.weight":
             return self._spec.embedding.norm is not None and not self._spec.embedding.norm.unit_offset
+        if name.endswith("_residual.norm"):
+            return True
         if not name.endswith(("norm.weight", "_norm", "norm_weight", "norm_in_weight", "norm_out_weight")):
             return False
-        block = next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
-        norm = _norm_of(block, name)
+        norm = _norm_of(self._block(name), name)
         return norm is not None and not norm.unit_offset
+
+    def _block(self, name: str) -> Block:
+        """That of the layer which a weight belongs to."""
+        return next(at.block for at in self._spec.iter_layers() if at.layer == int(name.split(".")[1]))
 
 
 def _norm_of(block: Block, name: str) -> Norm | None:

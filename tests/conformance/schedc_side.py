@@ -58,8 +58,7 @@ def kernel_logits(family: Family, spec: ModelSpec, source: WeightSource, steps: 
     reference = Reference(spec, source, dtype)
     for row, (tokens, prompt) in enumerate(zip(family.tokens(), PROMPTS, strict=True)):
         _, cache = reference.prefill(tokens[:prompt], CONTEXT)
-        layers = [cache.layer(spec, layer) for layer in range(spec.num_layers)]
-        decoder.fill(row, [tuple(side[0, :prompt] for side in kept) for kept in layers])
+        decoder.fill(row, cache.sequence(spec, 0, prompt))
     found = []
     for step in range(steps):
         positions = [prompt + step for prompt in PROMPTS]

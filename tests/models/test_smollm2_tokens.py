@@ -80,7 +80,7 @@ def decode(dtype: str, weights: WeightSource, folder: Path) -> Decoded:
     for row, prompt in enumerate(PROMPTS):
         before = prompt["ids_hf"][:-1]
         _, cache = reference.prefill(before)
-        decoder.fill(row, [tuple(a[0, : len(before)] for a in cache.layer(spec, i)) for i in range(spec.num_layers)])
+        decoder.fill(row, cache.sequence(spec, 0, len(before)))
     steps = []
     for step in range(ANSWER):
         given = [([p["ids_hf"][-1], *p["greedy_hf"]])[step] for p in PROMPTS]

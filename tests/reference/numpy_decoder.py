@@ -12,12 +12,17 @@ from ml_dtypes import bfloat16
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.mixers import Mixer
+from schedc.spec.mixers.gated_delta import GatedDelta
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.kda import Kda
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import Block, ModelSpec
 from schedc.spec.norm import Norm
+from schedc.spec.residuals.block_attention import BlockAttentionResidual
 from schedc.spec.rope import inverse_frequencies
 from schedc.weights.source import WeightSource
+from tests.reference.numpy_blocks import through_blocks
+from tests.reference.numpy_delta import gated_delta, kimi_delta
 from tests.reference.numpy_experts import experts
 from tests.reference.numpy_latent import latent_attention
 
@@ -43,7 +48,7 @@ class NumpyDecoder:
         self.spec, self.rounding = spec, rounding
         self.weights = {name: source.load(name) for name in source.names()}
         for name, values in self.weights.items():
-            self.weights[name] = bf16(values, rounding.weights and values.ndim == 2)
+            self.weights[name] = bf16(values, rounding.weights and values.ndim == 2 and not name.endswith("_conv"))
 
     def logits(self, tokens: list[int]) -> np.ndarray:
         """f32[tokens, vocab]: after every token, what may come next."""
@@ -64,8 +69,11 @@ class NumpyDecoder:
         x = self.weights["embed"][tokens] * np.float32(spec.embedding.multiplier)
         if spec.embedding.norm is not None:
             x = self.norm(spec.embedding.norm, "embedding_norm.weight", "embedding_norm.bias", x)
-        for at in spec.iter_layers():
-            x = self.layer(at.block, f"layers.{at.layer}", x, kept)
+        if isinstance(spec.residual, BlockAttentionResidual):
+            x = through_blocks(self, x, kept)
+        else:
+            for at in spec.iter_layers():
+                x = self.layer(at.block, f"layers.{at.layer}", x, kept)
         x = self.norm(spec.final_norm, "final_norm.weight", "final_norm.bias", x)
         logits = self.dot(x, "embed" if spec.embedding.tied else "head")
         if spec.head.bias:
@@ -74,21 +82,24 @@ class NumpyDecoder:
 
     def layer(self, block: Block, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
         for part in ("mixer", "feed_forward"):
-            y = x
-            if block.placement != "post":
-                name = f"{prefix}.pre_{part}_norm"
-                y = self.norm(block.norm, f"{name}.weight", f"{name}.bias", y)
-            if part == "mixer":
-                y = self.attention(block.mixer, f"{prefix}.attn", y, kept)
-            else:
-                y = self.feed_forward(block, f"{prefix}.mlp", y)
-            if block.placement != "pre":
-                name = f"{prefix}.post_{part}_norm"
-                second = block.feed_forward_output_norm if part == "feed_forward" else None
-                norm = second or block.output_norm or block.norm
-                y = self.norm(norm, f"{name}.weight", f"{name}.bias", y)
-            x = self.residual(f"{prefix}.{part}_residual", x, y)
+            x = self.residual(f"{prefix}.{part}_residual", x, self.half(block, part, prefix, x, kept))
         return x
+
+    def half(self, block: Block, part: str, prefix: str, y: np.ndarray, kept: "Kept") -> np.ndarray:
+        """Mixer or feed-forward, with its norms."""
+        if block.placement != "post":
+            name = f"{prefix}.pre_{part}_norm"
+            y = self.norm(block.norm, f"{name}.weight", f"{name}.bias", y)
+        if part == "mixer":
+            y = self.attention(block.mixer, f"{prefix}.attn", y, kept)
+        else:
+            y = self.feed_forward(block, f"{prefix}.mlp", y)
+        if block.placement != "pre":
+            name = f"{prefix}.post_{part}_norm"
+            second = block.feed_forward_output_norm if part == "feed_forward" else None
+            norm = second or block.output_norm or block.norm
+            y = self.norm(norm, f"{name}.weight", f"{name}.bias", y)
+        return y
 
     def residual(self, prefix: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         residual = self.spec.residual
@@ -101,6 +112,10 @@ class NumpyDecoder:
     def attention(self, mixer: Mixer, prefix: str, x: np.ndarray, kept: "Kept") -> np.ndarray:
         if isinstance(mixer, Mla):
             return latent_attention(self, mixer, prefix, x, kept)
+        if isinstance(mixer, GatedDelta):
+            return gated_delta(self, mixer, prefix, x, kept)
+        if isinstance(mixer, Kda):
+            return kimi_delta(self, mixer, prefix, x, kept)
         kept_heads = kept.setdefault(prefix, [(NONE, NONE)] * mixer.kv_heads)
         tokens, past = len(x), len(kept_heads[0][0])
         at = np.arange(past, past + tokens)
@@ -161,6 +176,9 @@ class NumpyDecoder:
         up = self.dot(x, f"{prefix}.up")
         if dense.gated:
             gate = self.dot(x, f"{prefix}.gate")
+            if dense.activation == "situ":
+                bounded = np.tanh(gate / dense.beta) * dense.beta / (1 + np.exp(-gate))
+                return self.dot(bounded * np.tanh(up / dense.linear_beta) * dense.linear_beta, f"{prefix}.down")
             if dense.limit is not None:
                 gate, up = np.minimum(gate, dense.limit), np.clip(up, -dense.limit, dense.limit) + 1
             return self.dot(activation(dense.activation, gate) * up, f"{prefix}.down")

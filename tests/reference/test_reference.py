@@ -73,7 +73,7 @@ def test_kernel_order_turns_adjacent_pairs_into_halves(name: str) -> None:
 
     np.testing.assert_allclose(in_halves, logits, atol=5e-5)
     mixer = spec.layers[0].pattern[0].mixer
-    for side, expected in zip(halves_cache.layer(spec, 1), kernel_cache(cache.layer(spec, 1), mixer), strict=True):
+    for side, expected in zip(halves_cache.layers(spec)[1], kernel_cache(cache.layers(spec)[1], mixer), strict=True):
         np.testing.assert_allclose(side, expected, atol=5e-5)
 
 

@@ -31,9 +31,20 @@ def apply(feed_forward: Dense, weights: Weights, dot: Dot, x: jax.Array, prefix:
 
 
 def _gated(feed_forward: Dense, gate: jax.Array, up: jax.Array) -> jax.Array:
-    if feed_forward.activation != "swiglu_clamped":
+    of_both = OF_A_GATE.get(feed_forward.activation)
+    if of_both is None:
         return ACTIVATIONS[feed_forward.activation](gate) * up
-    limit = feed_forward.limit
-    assert limit is not None
+    return of_both(gate, up, **feed_forward.parameters_of_activation)
+
+
+def _swiglu_clamped(gate: jax.Array, up: jax.Array, limit: float) -> jax.Array:
     gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
     return gate * jax.nn.sigmoid(1.702 * gate) * (up + 1.0)
+
+
+def _situ(gate: jax.Array, up: jax.Array, beta: float, linear_beta: float) -> jax.Array:
+    return beta * jnp.tanh(gate / beta) * jax.nn.sigmoid(gate) * linear_beta * jnp.tanh(up / linear_beta)
+
+
+OF_A_GATE: dict[str, Callable[..., jax.Array]] = {"swiglu_clamped": _swiglu_clamped, "situ": _situ}
+"""Activations of a gate and the other side together, and the parameters that they have."""

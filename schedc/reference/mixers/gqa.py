@@ -19,11 +19,12 @@ def empty_state(mixer: Gqa, rows: int, capacity: int, dtype: jnp.dtype) -> State
 
 
 def apply(
-    mixer: Gqa, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, state: State
+    mixer: Gqa, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, real: jax.Array, state: State
 ) -> tuple[jax.Array, State]:
     """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with their k and v.
 
-    Every position below those given must be in `state` already, or among those given.
+    Every position below those given must be in `state` already, or among those given. Tokens that are not `real` are
+    kept behind the others, where later tokens overwrite them before they are seen.
     """
     rows, tokens, _ = x.shape
     capacity = state[0].shape[1]
