@@ -3,7 +3,9 @@
 The larger ones are compiled for the devices they need by `benchmarks/full_size`, whose table a test holds.
 """
 
+from schedc.lower.unsupported import unsupported
 from schedc.spec.load import list_models, load_spec
+from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
 
 _BYTES = 2
@@ -11,6 +13,10 @@ _BYTES = 2
 
 
 def models_on_one_device() -> list[str]:
-    """Their names, sorted."""
+    """Names of those that kernels can run, sorted."""
     hbm = parse_target("tpu7x").capability.hbm_bytes
-    return [name for name in list_models() if _BYTES * sum(load_spec(name).parameter_counts().values()) < hbm]
+
+    def fits(spec: ModelSpec) -> bool:
+        return _BYTES * sum(spec.parameter_counts().values()) < hbm and not any(unsupported(spec, 1))
+
+    return [name for name in list_models() if fits(load_spec(name))]

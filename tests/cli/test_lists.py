@@ -24,6 +24,8 @@ def test_models(schedc: Command) -> None:
         "max_position": 8192,
         "weights_fetched": True,
     }
+    hybrid = next(entry for entry in entries if entry["name"] == "kimi-k3")
+    assert (hybrid["heads"], hybrid["head_dim"], hybrid["layers"]) == (96, 192, 93)
     rows = [line.split() for line in schedc("models").out.splitlines()]
     assert ["smollm2-135m", "134.5", "M", "30", "576", "9", "3", "64", "49,152", "8,192", "fetched"] in rows
 

@@ -10,8 +10,8 @@ import pytest
 
 from schedc.errors import ConfigError, UserError
 from schedc.spec.dump import dump_spec
-from schedc.spec.importers.decoder import runs
 from schedc.spec.importers.import_config import import_config, import_with_report
+from schedc.spec.importers.runs import runs
 
 CONFIGS = Path(__file__).parents[1] / "data" / "configs"
 MODEL_SPECS = Path(__file__).parents[2] / "model_specs"
@@ -27,6 +27,8 @@ PACKAGED = {
     "gpt-oss-20b": "gpt-oss-20b",
     "kimi-k2": "Kimi-K2-Instruct",
     "kimi-k2.5": "Kimi-K2.5",
+    "kimi-k3": "Kimi-K3",
+    "kimi-linear-48b": "Kimi-Linear-48B-A3B-Instruct",
     "llama-2-7b": "llama-2-7b-hf",
     "llama-3.1-70b": "Meta-Llama-3.1-70B",
     "llama-3.1-8b": "Meta-Llama-3.1-8B",
@@ -38,6 +40,10 @@ PACKAGED = {
     "phi-3.5-mini": "mlc-phi-3_5",
     "qwen2.5-7b": "qwen2.5-7b-instruct",
     "qwen3-0.6b": "Qwen3-0.6B",
+    "qwen3.5-122b-a10b": "Qwen3.5-122B-A10B",
+    "qwen3.5-27b": "Qwen3.5-27B",
+    "qwen3.5-35b-a3b": "Qwen3.5-35B-A3B",
+    "qwen3.6-27b-nvfp4": "Qwen3.6-27B-NVFP4",
     "mixtral-8x22b": "Mixtral-8x22B-v0.1",
     "qwen3-235b-a22b": "Qwen3-235B-A22B",
     "qwen3-30b-a3b": "Qwen3-30B-A3B",
@@ -60,6 +66,7 @@ EXPRESSIBLE = {
     "deepseek-v2-lite",
     "gpt-oss-120b",
     "gpt-oss-20b",
+    "hfdefault-kimi_linear",
     "hfdefault-muse_spark_text",
 }
 
@@ -124,10 +131,12 @@ def test_what_a_family_needs_and_a_spec_lacks_is_named(name, lines):
     assert refusals(config(name)) == lines
 
 
-def test_the_text_model_inside_a_multimodal_config_is_looked_into():
-    lines = refusals(config("Kimi-K3"))
-    assert "text_config.attn_res_block_size: attention residuals are not supported yet" in lines
-    assert lines[0] == "model_type: kimi_k3: linear attention and state-space mixers are not supported yet"
+def test_the_text_model_inside_a_multimodal_config_of_an_unknown_kind_is_looked_into():
+    data = config("Kimi-K3", model_type="kimi_k4")
+    data["text_config"]["index_topk"] = 2048
+    first, *lines = refusals(data)
+    assert first.startswith("model_type: kimi_k4 is not a family that can be imported; known: deepseek_v2, ")
+    assert lines == ["text_config.index_topk: sparse attention is not supported"]
 
 
 def test_of_a_multimodal_config_the_text_model_is_imported_and_the_rest_said_to_be_left_out():
@@ -328,6 +337,10 @@ def test_exaone_4_turns_nothing_in_its_full_layers():
         ("abab", [(2, "ab")]),
         ("ababa", [(2, "ab"), (1, "a")]),
         ("aabaab", [(2, "aab")]),
+        ("ddaaaa", [(2, "d"), (4, "a")]),
+        ("daababaab", [(1, "d"), (2, "a"), (2, "ba"), (1, "ab")]),
+        ("d" + "aaba" * 22 + "aabb", [(1, "d"), (22, "aaba"), (2, "a"), (2, "b")]),
+        ("d" + "aaba" * 6 + "ab", [(1, "d"), (6, "aaba"), (1, "ab")]),
         ("a", [(1, "a")]),
         ("", []),
     ],

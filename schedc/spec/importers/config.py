@@ -22,6 +22,7 @@ class Config:
         self.faults: list[str] = []
         self.left_out: list[str] = []
         self._accounted: set[str] = set()
+        self._parts: list[Config] = []
 
     def refuse(self, key: str, why: str) -> None:
         self._accounted.add(key)
@@ -65,6 +66,19 @@ class Config:
         self._accounted.add(key)
         return self.data.get(key)
 
+    def part(self, key: str) -> "Config | None":
+        """The mapping under `key`, whose keys are accounted for like this one's; None if there is none."""
+        value = self.raw(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.refuse(key, f"{value!r} is not a mapping of keys")
+            value = {}
+        own = Config(value, self.source, prefix=f"{self.prefix}{key}.")
+        own.faults, own.left_out = self.faults, self.left_out
+        self._parts.append(own)
+        return own
+
     def must_be(self, key: str, allowed: Iterable[Any], why: str) -> None:
         """Nothing but an absent key, null or one of the `allowed` values has a meaning we know."""
         value = self.raw(key)
@@ -83,7 +97,9 @@ class Config:
                 self.refuse("architectures", f"{architecture}: only {' and '.join(endings)} models generate text")
 
     def account(self) -> None:
-        """Refuses each key nobody accounted for."""
+        """Refuses each key nobody accounted for, here and in the parts."""
+        for part in self._parts:
+            part.account()
         for key, value in self.data.items():
             if key in self._accounted or key in SILENT_KEYS:
                 continue

@@ -3,6 +3,7 @@
 from typing import Any
 
 from schedc.spec.importers.config import Config
+from schedc.spec.importers.runs import runs
 
 _MOST_LAYERS = 10_000
 ACTIVATIONS = {
@@ -17,13 +18,21 @@ ACTIVATIONS = {
 }
 
 
-def model(config: Config, name: str, layers: list[dict[str, Any]], norm: dict[str, Any], tied: bool) -> dict[str, Any]:
+def model(
+    config: Config,
+    name: str,
+    layers: list[dict[str, Any]],
+    norm: dict[str, Any],
+    tied: bool,
+    *,
+    positions_key: str = "max_position_embeddings",
+) -> dict[str, Any]:
     """The spec around `layers`; `tied` is the family's default for `tie_word_embeddings`."""
     return {
         "name": name,
         "hidden": config.required("hidden_size", int),
         "vocab": config.required("vocab_size", int),
-        "max_position": config.required("max_position_embeddings", int),
+        "max_position": config.required(positions_key, int),
         "eos_token_ids": _eos_token_ids(config),
         "embedding": {"tied": config.default("tie_word_embeddings", bool, tied)},
         "layers": runs(layers),
@@ -109,24 +118,6 @@ def _layer_types(config: Config, default: list[str]) -> list[str]:
         config.refuse("layer_types", f"layers of kind {', '.join(strange)} are not supported")
         return default
     return types
-
-
-def runs(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Layers as runs: the shorter of equal neighbours put together, and one period with what is left at the end."""
-    if not layers:
-        return []
-    neighbours: list[dict[str, Any]] = []
-    for layer in layers:
-        if neighbours and neighbours[-1]["pattern"] == [layer]:
-            neighbours[-1]["repeat"] += 1
-        else:
-            neighbours.append({"repeat": 1, "pattern": [layer]})
-    period = next((p for p in range(1, len(layers)) if layers[p:] == layers[:-p]), len(layers))
-    whole = len(layers) // period * period
-    periodic = [{"repeat": len(layers) // period, "pattern": layers[:period]}]
-    if layers[whole:]:
-        periodic.append({"repeat": 1, "pattern": layers[whole:]})
-    return min(neighbours, periodic, key=lambda found: sum(len(run["pattern"]) for run in found))
 
 
 def _eos_token_ids(config: Config) -> list[int]:

@@ -27,7 +27,7 @@ SILENT_KEYS = frozenset(
     }
 )  # fmt: skip
 
-_LINEAR = "linear attention and state-space mixers are not supported yet"
+_STATE_SPACE = "state-space mixers are not supported"
 _SPARSE = "sparse attention is not supported"
 _CONV = "convolution mixers are not supported"
 
@@ -44,15 +44,12 @@ INEXPRESSIBLE_KEYS = {
     "parallel_attn": "attention and feed-forward in parallel are not supported",
     "use_parallel_residual": "attention and feed-forward in parallel are not supported",
     "clip_qkv": "clipped q, k and v are not supported",
-    "attn_res_block_size": "attention residuals are not supported yet",
     "block_configs": "layers that differ one by one are not supported",
-    "hybrid_override_pattern": _LINEAR,
+    "hybrid_override_pattern": _STATE_SPACE,
     "index_topk": _SPARSE,
     **dict.fromkeys(
-        ["linear_attn_config", "linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim",
-         "linear_value_head_dim", "linear_conv_kernel_dim", "full_attention_interval", "mamba_num_heads",
-         "mamba_head_dim", "mamba_d_state", "ssm_state_size", "kda_num_heads"],
-        _LINEAR,
+        ["mamba_num_heads", "mamba_head_dim", "mamba_d_state", "ssm_state_size"],
+        _STATE_SPACE,
     ),
     **dict.fromkeys(["conv_L_cache", "conv_dim", "conv_kernel"], _CONV),
 }  # fmt: skip
@@ -60,6 +57,7 @@ INEXPRESSIBLE_KEYS = {
 
 _EXPERTS = "experts are not known in this family"
 _MLA = "latent attention (MLA) is not known in this family"
+_LINEAR = "linear attention is not known in this family"
 _DRAFT = "layers that predict further tokens are not known in this family"
 
 OTHER_FAMILIES_KEYS = {
@@ -72,6 +70,14 @@ OTHER_FAMILIES_KEYS = {
     "attn_output_gate": "a gate of attention's output is not known in this family",
     "output_multiplier": "a multiplier of the logits is not known in this family",
     "qk_scale_factor": "a norm of q and k without weight is not known in this family",
+    **dict.fromkeys(["activation_situ_beta", "activation_situ_linear_beta"], "situ is not known in this family"),
+    "attn_res_block_size": "attention residuals are not known in this family",
+    **dict.fromkeys(
+        ["linear_attn_config", "linear_num_heads", "linear_head_dim", "linear_num_key_heads",
+         "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim",
+         "full_attention_interval", "kda_num_heads"],
+        _LINEAR,
+    ),
     **dict.fromkeys(
         ["num_experts", "num_local_experts", "n_routed_experts", "n_shared_experts", "num_shared_experts",
          "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_intermediate_size",

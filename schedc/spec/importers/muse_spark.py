@@ -5,6 +5,7 @@ from typing import Any
 from schedc.spec.importers.config import Config
 from schedc.spec.importers.decoder import attention, dense, layer_count, layer_windows, model, rms_norm
 from schedc.spec.importers.rope import rope
+from schedc.spec.importers.routed import by_kind
 
 _DIVISOR_EPSILON = 1e-15  # transformers, MuseSparkTopkRouter
 _GATE_FLOOR = 1e-3  # transformers, MuseSparkResidualGate
@@ -80,9 +81,4 @@ def _feed_forwards(
         "expert_norm": norm | {"eps": post_eps, "scale_first": True},
         "latent": {"width": config.required("moe_hidden_size", int), "norm_in": norm},
     }
-    kinds = config.raw("mlp_layer_types") or ["sparse"] * layers
-    if not isinstance(kinds, list) or len(kinds) != layers or any(kind not in ("sparse", "dense") for kind in kinds):
-        config.refuse("mlp_layer_types", f"must be {layers} entries of sparse or dense")
-        kinds = ["sparse"] * layers
-    plain = dense(config, gated=True)
-    return [experts if kind == "sparse" else plain for kind in kinds]
+    return by_kind(config, dense(config, gated=True), experts) or [experts] * layers

@@ -1,11 +1,12 @@
 """`quantization_config`: which module of a checkpoint is stored in which format, put together by weight family."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
 from schedc.spec.importers.config import Config
+from schedc.spec.importers.modules import modules_of
 
 FormatOf = Callable[[str], str | None]
 """Name of a module, such as model.layers.3.mlp.up_proj → its format; None: it is not quantised."""
@@ -13,6 +14,7 @@ FormatOf = Callable[[str], str | None]
 _KEY = "quantization_config"
 _GROUPS = (32, 64, 128)
 _HEAD = "lm_head"
+_WRAPPED = "language_model."
 
 
 def quantization(config: Config, layers: list[dict[str, Any]]) -> dict[str, Any]:
@@ -31,15 +33,16 @@ def quantization(config: Config, layers: list[dict[str, Any]]) -> dict[str, Any]
     else:
         format_of = _METHODS[method](own)
         own.account()
-        found = {} if own.faults else _by_family(own, format_of, layers)
+        modules = _modules(layers, str(config.data.get("model_type")))
+        found = {} if own.faults else _by_family(own, format_of, modules)
     config.faults += own.faults
     config.left_out += own.left_out
     return found
 
 
-def _by_family(own: Config, format_of: FormatOf, layers: list[dict[str, Any]]) -> dict[str, Any]:
+def _by_family(own: Config, format_of: FormatOf, by_family: dict[str, list[str]]) -> dict[str, Any]:
     formats: dict[str, str | None] = {}
-    for family, modules in _modules(layers).items():
+    for family, modules in by_family.items():
         own_formats = {format_of(module) for module in modules}
         if len(own_formats) > 1:
             known = ", ".join(sorted(str(format or "not quantised") for format in own_formats))
@@ -52,32 +55,16 @@ def _by_family(own: Config, format_of: FormatOf, layers: list[dict[str, Any]]) -
     return found | ({} if head is None else {"head": head})
 
 
-def _modules(layers: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """Every module with a projection, by weight family; one expert stands for all. Routers are never quantised."""
+def _modules(layers: list[dict[str, Any]], model_type: str) -> dict[str, list[str]]:
+    """Every module with a projection, by weight family."""
     modules: dict[str, list[str]] = {}
     layer = 0
     for run in layers:
         for block in run["pattern"] * run["repeat"]:
-            for family, module in _of_block(block):
+            for family, module in modules_of(block, model_type):
                 modules.setdefault(family, []).append(f"model.layers.{layer}.{module}")
             layer += 1
     return modules
-
-
-def _of_block(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    mixer, feed_forward = block["mixer"], block["feed_forward"]
-    names = ["q_proj", "k_proj", "v_proj", "o_proj"]
-    if mixer["kind"] == "mla":
-        queries = ["q_proj"] if mixer["q_rank"] is None else ["q_a_proj", "q_b_proj"]
-        names = [*queries, "kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
-    yield from (("attention", f"self_attn.{name}") for name in names)
-    places = {"dense": "mlp"}
-    if feed_forward["kind"] == "moe":
-        places = {"experts": "mlp.experts.0"}
-        if feed_forward.get("shared"):
-            places["shared"] = "mlp.shared_experts"
-    for family, place in places.items():
-        yield from ((family, f"{place}.{name}") for name in ("gate_proj", "up_proj", "down_proj"))
 
 
 def _mxfp4(own: Config) -> FormatOf:
@@ -99,13 +86,13 @@ def _fp8(own: Config) -> FormatOf:
 
 
 def _compressed_tensors(own: Config) -> FormatOf:
-    own.must_be("kv_cache_scheme", [None], "a quantised cache is chosen by the spec's kv.dtype, not by a checkpoint")
+    _cache(own)
     own.ignore("format", "quantization_status", "global_compression_ratio", "version", "sparsity_config")
     return _groups(own)
 
 
 def _modelopt(own: Config) -> FormatOf:
-    own.must_be("kv_cache_scheme", [None], "a quantised cache is chosen by the spec's kv.dtype, not by a checkpoint")
+    _cache(own)
     own.ignore("producer", "quantized_layers")
     if own.raw("config_groups") is not None:
         own.ignore("quant_algo")
@@ -125,21 +112,20 @@ def _groups(own: Config) -> FormatOf:
         own.refuse("config_groups", "must be a mapping of groups")
         groups = {}
     is_ignored = matcher(_patterns(own, "ignore"))
-    formats: list[tuple[list[str], str | None]] = []
+    formats: list[tuple[Callable[[str], bool], str | None]] = []
     for name, group in groups.items():
         _activations(own, f"config_groups.{name}.input_activations", group.get("input_activations"))
         targets = group.get("targets")
         if not isinstance(targets, list) or not all(isinstance(target, str) for target in targets):
             own.refuse(f"config_groups.{name}.targets", "must be a list of modules")
             targets = []
-        formats.append((targets, _group_format(own, name, group.get("weights"))))
+        is_target = _everything if "Linear" in targets else matcher(targets)
+        formats.append((is_target, _group_format(own, name, group.get("weights"))))
 
     def format_of(module: str) -> str | None:
         if is_ignored(module):
             return None
-        return next(
-            (format for targets, format in formats if any(t == "Linear" or matches(t, module) for t in targets)), None
-        )
+        return next((format for is_target, format in formats if is_target(module)), None)
 
     return format_of
 
@@ -167,6 +153,15 @@ def _group_format(own: Config, name: str, weights: Any) -> str | None:
     return None
 
 
+def _everything(module: str) -> bool:
+    return True
+
+
+def _cache(own: Config) -> None:
+    if own.raw("kv_cache_scheme") is not None:
+        own.leave_out("kv_cache_scheme", "caches are stored in the spec's kv.dtype, whatever a checkpoint suggests")
+
+
 def _activations(own: Config, key: str, scheme: Any) -> None:
     if scheme is not None:
         own.leave_out(key, "inputs of projections stay in the operand's dtype, they are not quantised")
@@ -183,14 +178,21 @@ def _patterns(own: Config, key: str) -> list[str]:
 
 
 def matcher(patterns: list[str]) -> Callable[[str], bool]:
-    """Whether a module matches any of `patterns`: plain names, of which there may be hundreds, by look-up."""
-    plain = {pattern for pattern in patterns if not pattern.startswith("re:") and not set(pattern) & set("*?[")}
-    others = [pattern for pattern in patterns if pattern not in plain]
+    """Whether a module matches any of `patterns`: plain names, of which there may be hundreds, by look-up.
+
+    In a multimodal model the text model's modules stand under `language_model`, before or behind `model`.
+    """
+    names = {pattern for pattern in patterns if not pattern.startswith("re:") and not set(pattern) & set("*?[")}
+    plain = {name.replace(_WRAPPED, "", 1) for name in names}
+    others = [pattern for pattern in patterns if pattern not in names]
 
     def found(module: str) -> bool:
         parts = module.split(".")
         spans = (".".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1))
-        return any(span in plain for span in spans) or any(matches(pattern, module) for pattern in others)
+        if any(span in plain for span in spans):
+            return True
+        spellings = (module, f"{_WRAPPED}{module}", module.replace("model.", f"model.{_WRAPPED}", 1))
+        return any(matches(pattern, spelling) for pattern in others for spelling in spellings)
 
     return found
 

@@ -17,20 +17,26 @@ def qwen3_moe(config: Config, name: str) -> dict[str, Any]:
     mixer["rope"] = rope(config, default_theta=10_000.0, head_dim=mixer["head_dim"])
     window = config.optional("sliding_window", int)
     mixer["window"] = window if config.default("use_sliding_window", bool, False) else None
-    blocks = [{"mixer": mixer, "feed_forward": feed_forward, "norm": norm} for feed_forward in _feed_forwards(config)]
+    feed_forwards = experts_by_layer(config, routed_experts(config, renormalise=False))
+    blocks = [{"mixer": mixer, "feed_forward": feed_forward, "norm": norm} for feed_forward in feed_forwards]
     return model(config, name, blocks, norm, tied=False)
 
 
-def _feed_forwards(config: Config) -> list[dict[str, Any]]:
+def routed_experts(config: Config, *, renormalise: bool) -> dict[str, Any]:
+    """A softmax over all experts; `renormalise` is the family's default for `norm_topk_prob`."""
     expert = dense(config, gated=True, width_key="moe_intermediate_size")
-    moe = {
+    return {
         "kind": "moe",
         "experts": config.required("num_experts", int),
         "top_k": config.required("num_experts_per_tok", int),
-        "router": {"score": "softmax", "renormalise": config.default("norm_topk_prob", bool, False)},
+        "router": {"score": "softmax", "renormalise": config.default("norm_topk_prob", bool, renormalise)},
         "width": expert["width"],
         "activation": expert["activation"],
     }
+
+
+def experts_by_layer(config: Config, experts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Feed-forwards of all layers: `experts`, but in those of `mlp_only_layers` and between `decoder_sparse_step`s."""
     layers, step = layer_count(config), config.default("decoder_sparse_step", int, 1)
     if step < 1:
         config.refuse("decoder_sparse_step", f"every {step}th layer; at least 1")
@@ -42,6 +48,6 @@ def _feed_forwards(config: Config) -> list[dict[str, Any]]:
     with_experts = [(layer + 1) % step == 0 and layer not in dense_layers for layer in range(layers)]
     if all(with_experts):
         config.ignore("intermediate_size")
-        return [moe] * layers
+        return [experts] * layers
     plain = dense(config, gated=True)
-    return [moe if chosen else plain for chosen in with_experts]
+    return [experts if chosen else plain for chosen in with_experts]

@@ -1,5 +1,6 @@
 """`rope_theta` and `rope_scaling`, or `rope_parameters` in configs of transformers 5."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from schedc.spec.importers.config import Config
@@ -26,8 +27,13 @@ SCALINGS = {"linear": {"factor": "factor"}, "llama3": _LLAMA3, "yarn": _YARN}
 """Per kind of scaling: its keys in a config → its fields in a spec."""
 
 
-def rope(config: Config, *, default_theta: float, head_dim: int, default_part: float = 1.0) -> dict[str, Any]:
-    """The rope of a mixer with half-rotation; `default_theta` and `default_part` of a head are the family's own."""
+def rope(
+    config: Config, *, default_theta: float, head_dim: int, default_part: float = 1.0, of_images: Iterable[str] = ()
+) -> dict[str, Any]:
+    """The rope of a mixer with half-rotation; `default_theta` and `default_part` of a head are the family's own.
+
+    `of_images`: keys of the scaling that say which pairs turn by which position of a picture; text has one position.
+    """
     key = "rope_parameters" if config.data.get("rope_parameters") is not None else "rope_scaling"
     scaling = config.raw(key)
     if key == "rope_parameters":
@@ -36,7 +42,8 @@ def rope(config: Config, *, default_theta: float, head_dim: int, default_part: f
     if scaling is not None and not isinstance(scaling, dict):
         config.refuse(key, f"{scaling!r} is not a mapping of keys")
         scaling = None
-    return _rope(config, key, dict(scaling or {}), default_theta, head_dim, default_part)
+    said = {inner: value for inner, value in (scaling or {}).items() if inner not in of_images}
+    return _rope(config, key, said, default_theta, head_dim, default_part)
 
 
 def ropes_by_layer_type(

@@ -50,6 +50,17 @@ def after_the_first(config: Config, first: dict[str, Any], later: dict[str, Any]
     return [first if layer < dense_layers else later for layer in range(layers)]
 
 
+def by_kind(config: Config, plain: dict[str, Any], experts: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Feed-forwards of all layers as `mlp_layer_types` names them, dense or sparse; None without that key."""
+    kinds, layers = config.raw("mlp_layer_types"), layer_count(config)
+    if kinds is None:
+        return None
+    if not isinstance(kinds, list) or len(kinds) != layers or any(kind not in ("sparse", "dense") for kind in kinds):
+        config.refuse("mlp_layer_types", f"must be {layers} entries of sparse or dense")
+        kinds = ["sparse"] * layers
+    return [experts if kind == "sparse" else plain for kind in kinds]
+
+
 def leave_out_prediction_layers(config: Config, *keys: str) -> None:
     """Layers that guess further tokens take no part in the step that decodes one token."""
     for key in keys:

@@ -6,11 +6,16 @@ from schedc.spec.importers.config import Config
 
 _TOWERS = {"vision_config": "the vision tower", "audio_config": "the audio tower"}
 
+_QWEN = frozenset(
+    {"image_token_id", "language_model_only", "video_token_id", "vision_end_token_id", "vision_start_token_id"}
+)
+
 WRAPPERS: dict[str, frozenset[str]] = {
     "gemma3": frozenset({"boi_token_index", "eoi_token_index", "image_token_index", "mm_tokens_per_image"}),
     "kimi_k25": frozenset(
         {"ignore_index", "media_placeholder_token_id", "use_unified_vision_chunk", "video_placeholder"}
     ),
+    "kimi_k3": frozenset({"ignore_index", "image_placeholder", "media_placeholder_token_id"}),
     "llama4": frozenset({"boi_token_index", "eoi_token_index", "image_token_index"}),
     "muse_spark": frozenset(
         {
@@ -18,6 +23,8 @@ WRAPPERS: dict[str, frozenset[str]] = {
             "video_token_id",
         }
     ),
+    "qwen3_5": _QWEN,
+    "qwen3_5_moe": _QWEN,
 }  # fmt: skip
 """Model type with a `text_config` → the keys beside it that only the other towers and their tokens read."""
 
