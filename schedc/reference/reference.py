@@ -75,17 +75,30 @@ class Reference:
         self.spec = spec
         self._source = source
         self._dtype = jnp.dtype(dtype)
-        self._forward = jax.jit(partial(_forward, spec, make_dot(self._dtype)))
+        forward = partial(_forward, spec, make_dot(self._dtype))
+        self._forward = jax.jit(lambda *given: forward(*given)[:2])
+        self._layer_outputs = jax.jit(lambda *given: forward(*given)[2])
 
     def prefill(self, tokens: Sequence[int] | np.ndarray, capacity: int = 0) -> tuple[np.ndarray, Cache]:
         """Logits f32[tokens, vocab] and the cache of one sequence, with room for at least `capacity` tokens."""
-        ids = np.asarray(tokens, np.int32)
-        padded = max(16, 1 << (len(ids) - 1).bit_length())  # so that few lengths are compiled
-        ids = np.pad(ids, (0, padded - len(ids)))
-        at = np.arange(padded)[None]
-        cache = self.empty_cache(1, max(capacity, padded))
-        logits, cache = self._forward(self._outer, self._layers, ids[None], at, at < len(tokens), cache)
+        logits, cache = self._forward(*self._whole(tokens, capacity))
         return np.asarray(logits)[0, : len(tokens)], cache
+
+    def layer_outputs(self, tokens: Sequence[int] | np.ndarray) -> np.ndarray:
+        """f32[layers, tokens, hidden]: what every layer leaves in the residual stream of one sequence.
+
+        Of block attention residuals it is the sum of its block so far.
+        """
+        runs = [np.asarray(run)[..., 0, : len(tokens), :] for run in self._layer_outputs(*self._whole(tokens, 0))]
+        return np.concatenate([run.reshape(-1, *run.shape[2:]) for run in runs])
+
+    def _whole(self, tokens: Sequence[int] | np.ndarray, capacity: int) -> tuple[Any, ...]:
+        """What `_forward` takes of one sequence from its beginning."""
+        padded = max(16, 1 << (len(tokens) - 1).bit_length())  # so that few lengths are compiled
+        ids = np.pad(np.asarray(tokens, np.int32), (0, padded - len(tokens)))
+        at = np.arange(padded)[None]
+        empty = self.empty_cache(1, max(capacity, padded))
+        return self._outer, self._layers, ids[None], at, at < len(tokens), empty
 
     def decode(
         self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
@@ -131,9 +144,10 @@ def _forward(
     positions: jax.Array,
     real: jax.Array,
     cache: Cache,
-) -> tuple[jax.Array, Cache]:
+) -> tuple[jax.Array, Cache, list[jax.Array]]:
     """tokens and positions [rows, tokens] → f32[rows, tokens, vocab] and the cache with these tokens.
 
+    Of every run also what its layers leave in the stream, f32[repeat, places, rows, tokens, hidden].
     `real` bool[rows, tokens]: the others are padding behind a row's last token.
     """
     x = outer["embed"][tokens].astype(jnp.float32) * spec.embedding.multiplier
@@ -141,25 +155,27 @@ def _forward(
         x = apply_norm(spec.embedding.norm, outer, "embedding_norm.weight", "embedding_norm.bias", x)
     residual = RESIDUALS[spec.residual.kind]
     stream = residual.start(spec.residual, x, spec.num_layers)
-    runs, first = [], 0
+    runs, outputs, first = [], [], 0
     for run, weights, states in zip(spec.layers, layers, cache.runs, strict=True):
 
         def trip(
             stream: Any,
             given: tuple[jax.Array, list[Weights], tuple[State, ...]],
             pattern: tuple[Block, ...] = run.pattern,
-        ) -> tuple[Any, tuple[State, ...]]:
+        ) -> tuple[Any, tuple[tuple[State, ...], jax.Array]]:
             layer, *places = given
-            new = []
+            new, left = [], []
             for place, (block, block_weights, state) in enumerate(zip(pattern, *places, strict=True)):
                 mix = partial(MIXERS[block.mixer.kind], positions=positions, real=real, state=state)
                 stream, state = _block(spec.residual, block, block_weights, dot, layer + place, stream, mix)
                 new.append(state)
-            return stream, tuple(new)
+                left.append(residual.running(stream))
+            return stream, (tuple(new), jnp.stack(left))
 
         numbers = first + len(run.pattern) * jnp.arange(run.repeat)
-        stream, new_states = jax.lax.scan(trip, stream, (numbers, weights, states))
+        stream, (new_states, left) = jax.lax.scan(trip, stream, (numbers, weights, states))
         runs.append(new_states)
+        outputs.append(left)
         first += run.repeat * len(run.pattern)
     x = residual.finish(spec.residual, outer, spec.num_layers, stream)
     x = apply_norm(spec.final_norm, outer, "final_norm.weight", "final_norm.bias", x)
@@ -169,7 +185,7 @@ def _forward(
     logits = logits * spec.head.multiplier
     if spec.head.soft_cap is not None:
         logits = spec.head.soft_cap * jnp.tanh(logits / spec.head.soft_cap)
-    return logits, Cache(tuple(runs), cache.capacity)
+    return logits, Cache(tuple(runs), cache.capacity), outputs
 
 
 def _block(

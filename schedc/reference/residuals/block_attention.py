@@ -38,6 +38,11 @@ def join(
     return Stream(jnp.where(first, with_sum, stream.blocks), jnp.where(first, y, stream.sum + y))
 
 
+def running(stream: Stream) -> jax.Array:
+    """The sum of this block so far, as draft models read it."""
+    return stream.sum
+
+
 def finish(residual: BlockAttentionResidual, outer: Weights, layers: int, stream: Stream) -> jax.Array:
     return _mix(residual, outer, FINAL, residual.sources(layers), stream)
 
