@@ -19,6 +19,7 @@ from schedc.ir.program import Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
 from schedc.lower.graph import LANES, Grain, StepShape, Stream
+from schedc.lower.mixers.delta_rule import SEQUENCES_AT_ONCE, head_groups
 from schedc.lower.mixers.mla import latent_chains
 from schedc.lower.step import StepLowering
 from schedc.placement.heads import latent_split, split_of
@@ -242,6 +243,33 @@ def _small_mla(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
     return small | ({"q_rank": _in_panels(q_rank, q_panels)} if q_rank else {})
 
 
+def _small_delta_rule(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
+    """As few key heads on a device as fit the cuts, with their value heads.
+
+    All stay where devices share a key head or hold padding, or where heads or sequences go in loops.
+    """
+    values = mixer.get("value_heads", mixer.get("heads", 0))
+    keys = mixer.get("key_heads", values)
+    group, kv = values // keys, split_of(values, keys, shape.devices, shape.placement).kv
+    full = kv.each * group
+    if kv.every > 1 or kv.padding or full * shape.rows > SEQUENCES_AT_ONCE or head_groups(kv.each, full) > 1:
+        return {}
+    ranks = [mixer.get(name) for name in ("decay_rank", "gate_rank")]
+
+    def fits(heads: int) -> bool:
+        value_heads = heads * group
+        lanes = ceil(value_heads / LANES)
+        small = (ceil(ranks[0] / LANES) if ranks[0] else lanes) + lanes
+        wide = 2 * heads + value_heads + (ceil(ranks[1] / LANES) if ranks[1] else value_heads)
+        seconds = [value_heads for rank in ranks if rank]
+        together = len(cuts) == len(seconds) + 2
+        sizes = [wide + small, *seconds] if together else [wide, small, *seconds]
+        return all(cut.units(size) is not None for cut, size in zip(cuts, sizes, strict=False))
+
+    heads = next((heads for heads in range(min(2, kv.each), kv.each) if fits(heads)), kv.each) * kv.ring
+    return {"heads": heads} if "heads" in mixer else {"key_heads": heads, "value_heads": heads * group}
+
+
 def _in_panels(full: int, panels: int) -> int:
     """As far from whole panels as `full`."""
     return (panels - 1) * LANES + ((full - 1) % LANES + 1)
@@ -277,7 +305,14 @@ def _in_dtype(quantization: Quantization, dtype: str) -> dict[str, Any]:
     return {key: dtype if name in ("bf16", "f32") else name for key, name in stored.items()} | {"arithmetic": dtype}
 
 
-SMALLER = {"gqa": _small_gqa, "mla": _small_mla, "dense": _small_dense, "moe": _small_moe}
+SMALLER = {
+    "gqa": _small_gqa,
+    "mla": _small_mla,
+    "kda": _small_delta_rule,
+    "gated_delta": _small_delta_rule,
+    "dense": _small_dense,
+    "moe": _small_moe,
+}
 """Kind of mixer or feed-forward → the keys that change: (part as JSON, wanted cuts of its matrices, step shape)."""
 
 

@@ -183,6 +183,13 @@ def of_route(work: Work) -> Features:
     }
 
 
+def of_delta_rule(work: Work) -> Features:
+    """Registers of the states; columns of 128 lanes that are made of keys, queries and decays."""
+    heads, keys = work["value_heads"], work["key_heads"]
+    columns = 2 * keys + (heads if work.attributes["decay_of"] == "keys" else 0)
+    return {"registers": heads * work["key_rows"] / SUBLANES, "columns": float(columns)}
+
+
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "zero": lambda work: {"registers": work["out_rows"] / SUBLANES},
     "move": lambda work: {"registers": work["out_rows"] / SUBLANES},
@@ -211,6 +218,11 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "attend_latent": of_attend_latent,
     "latent_outputs": of_heads("rank"),
     "join_values": of_heads("value_dim"),
+    "by_sequence": lambda work: {"registers": work["sequences"] * work["stride"] / SUBLANES},
+    "delta_gates": lambda work: {"registers": work.registers(work["heads"])},
+    "short_conv": lambda work: {"registers": work["conv"] * work["stride"] / SUBLANES},
+    "delta_rule": of_delta_rule,
+    "delta_outputs": lambda work: {"registers": work.registers(work["heads"])},
     "route": of_route,
     "expert_weight": lambda work: {"registers": work.registers(1)},
     "add_weighted": of_columns("columns"),

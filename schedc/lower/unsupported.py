@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.lower.caches.shape import chunk_tokens
-from schedc.lower.graph import round_up
+from schedc.lower.graph import LANES, round_up
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.placement.heads import split_heads
 from schedc.spec.feed_forwards.moe import Moe
+from schedc.spec.mixers.gated_delta import GatedDelta
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.kda import Kda
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import Block, ModelSpec
 
@@ -49,6 +51,8 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
         yield "feed_forward.activation: situ is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer, devices)
+    if isinstance(block.mixer, Kda | GatedDelta):
+        yield from _of_delta_rule(block.mixer)
     if isinstance(block.feed_forward, Moe):
         yield from _of_moe(block.feed_forward)
     if isinstance(block.mixer, Mla):
@@ -66,6 +70,13 @@ def _of_gqa(gqa: Gqa, devices: int) -> Iterator[str]:
             )
         if gqa.qk_norm.kind == "layer" or gqa.qk_norm.scale_first:
             yield "mixer.qk_norm: over all heads jointly only rms without scale_first is supported by the kernel yet"
+
+
+def _of_delta_rule(mixer: Kda | GatedDelta) -> Iterator[str]:
+    for name in ("key_dim", "value_dim"):
+        size = getattr(mixer, name)
+        if size > LANES:
+            yield f"mixer.{name}: {size}, but keys and values over {LANES} are not supported by the kernel yet"
 
 
 def _of_moe(moe: Moe) -> Iterator[str]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, evenly, whole
+from schedc.spec.mixers.gated_delta import GatedDelta
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.kda import Kda
 
 
 @dataclass(frozen=True)
@@ -55,3 +57,10 @@ def heads_of(mixer: Gqa, devices: int, rules: PlacementRules) -> HeadSplit:
 def latent_split(heads: int, devices: int, rules: PlacementRules) -> Split:
     """The heads of latent attention: equal shares, since every device has the latents that all of them read."""
     return evenly(heads, devices if rules.attention == "heads" else 1)
+
+
+def delta_split(mixer: Kda | GatedDelta, devices: int, rules: PlacementRules) -> HeadSplit:
+    """The heads of a delta rule: `query` are the value heads, which have the states, `kv` the key heads they read."""
+    if isinstance(mixer, Kda):
+        return split_of(mixer.heads, mixer.heads, devices, rules)
+    return split_of(mixer.value_heads, mixer.key_heads, devices, rules)

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 
 from schedc.placement.caches import cached_heads
 from schedc.placement.experts import experts_of
-from schedc.placement.heads import heads_of
+from schedc.placement.heads import delta_split, heads_of
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, evenly, whole
 from schedc.placement.widths import dense_split, head_split, shared_split
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.feed_forwards.moe import Moe
+from schedc.spec.mixers import Mixer
+from schedc.spec.mixers.gated_delta import GatedDelta
 from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.kda import Kda
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 
@@ -58,6 +61,20 @@ def _mla(mla: Mla, devices: int, rules: PlacementRules) -> Iterator[Held]:
     yield _columns("attention", "heads", mla.heads, split, devices, "heads")
 
 
+def _kda(kda: Kda, devices: int, rules: PlacementRules) -> Iterator[Held]:
+    yield _columns("attention", "heads", kda.heads, delta_split(kda, devices, rules).query, devices, "heads")
+
+
+def _gated_delta(mixer: GatedDelta, devices: int, rules: PlacementRules) -> Iterator[Held]:
+    split = delta_split(mixer, devices, rules)
+    if not split.is_split:
+        what = f"all {mixer.key_heads} key and {mixer.value_heads} value heads"
+        yield Held("attention", "replicated", what, devices)
+        return
+    what = f"{split.kv.each} of {mixer.key_heads} key heads, {split.query.each} of {mixer.value_heads} value heads"
+    yield Held("attention", "heads", what, _copies(split.kv, devices), _padding(split.query))
+
+
 def _dense(dense: Dense, devices: int, rules: PlacementRules) -> Iterator[Held]:
     yield _columns("dense", "columns", dense.width, dense_split(dense.width, devices, rules), devices, "columns")
 
@@ -75,12 +92,11 @@ def _moe(moe: Moe, devices: int, rules: PlacementRules) -> Iterator[Held]:
     yield Held("experts", "experts", what, 1, experts.waste)
 
 
-def _cache(mixer: Gqa | Mla, devices: int, rules: PlacementRules) -> Held:
+def _cache(mixer: Mixer, devices: int, rules: PlacementRules) -> Held:
     split = cached_heads(mixer, devices, rules)
     if rules.kv == "sequence" and devices > 1:
         return Held("cache", "sequence", f"every {devices}th tile of a sequence", 1)
-    heads = "latent" if isinstance(mixer, Mla) else "kv heads"
-    return _columns("cache", "heads", split.total, split, devices, heads)
+    return _columns("cache", "heads", split.total, split, devices, CACHED[mixer.kind])
 
 
 def _columns(family: str, rule: str, total: int, split: Split, devices: int, things: str) -> Held:
@@ -97,6 +113,9 @@ def _padding(split: Split) -> float:
     return split.padding / (split.each * split.ring)
 
 
+CACHED = {"gqa": "kv heads", "mla": "latent", "kda": "heads' states", "gated_delta": "heads' states"}
+"""What a cache is divided into."""
+
 Describe = Callable[..., Iterator[Held]]
-MIXERS: dict[str, Describe] = {"gqa": _gqa, "mla": _mla}
+MIXERS: dict[str, Describe] = {"gqa": _gqa, "mla": _mla, "kda": _kda, "gated_delta": _gated_delta}
 FEED_FORWARDS: dict[str, Describe] = {"dense": _dense, "moe": _moe}

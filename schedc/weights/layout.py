@@ -222,7 +222,8 @@ class VectorItem:
 
     With `block`, every `block` numbers are padded with zeros to `block_lanes` (a bias by head, when heads are
     padded). `add` 1 turns a norm weight with a unit offset into the factor it stands for. Where devices hold parts
-    of the vector, it has `of` numbers, of which these begin at `start`; zeros past the last.
+    of the vector, it has `of` numbers, of which these begin at `start`; zeros past the last. With `taps` the weight is
+    [length, taps], the filters of a convolution, and lies as so many vectors, tap by tap.
     """
 
     weight: str
@@ -236,6 +237,7 @@ class VectorItem:
     step: int = 0
     every: int = 1
     ring: int = 1
+    taps: int = 0
 
     def __post_init__(self) -> None:
         if self.block and (self.length % self.block or self.block_lanes < self.block):
@@ -250,7 +252,7 @@ class VectorItem:
 
     @property
     def rows(self) -> int:
-        return self.lanes // LANES
+        return max(self.taps, 1) * self.lanes // LANES
 
     @property
     def padded_rows(self) -> int:

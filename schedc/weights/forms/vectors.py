@@ -21,12 +21,13 @@ def _build(layout: Vectors, where: Where, source: WeightSource) -> np.ndarray:
     for offset, item in () if where.absent else zip(layout.offsets, layout.items, strict=True):
         name = where.name(item.weight)
         vector = source.load(name)
-        length = item.of or item.length
-        if vector.shape != (length,):
-            raise ValueError(f"{layout.name}: {name} has shape {vector.shape}, the layout has length {length}")
-        held = vector[item.start : item.start + item.length] + item.add
-        held = np.pad(held, (0, item.length - len(held)))
-        block[offset : offset + item.rows].reshape(-1)[: _lanes_used(item)] = _spread(item, held)
+        expected = (item.of or item.length, item.taps) if item.taps else (item.of or item.length,)
+        if vector.shape != expected:
+            raise ValueError(f"{layout.name}: {name} has shape {vector.shape}, the layout has {expected}")
+        held = np.atleast_2d(vector.T)[:, item.start : item.start + item.length] + item.add
+        held = np.pad(held, ((0, 0), (0, item.length - held.shape[1])))
+        rows = block[offset : offset + item.rows].reshape(len(held), -1)
+        rows[:, : _lanes_used(item)] = [_spread(item, part) for part in held]
     return block.view(np.int32)
 
 
@@ -50,14 +51,20 @@ def _unpack(layout: Vectors, words: np.ndarray) -> dict[str, np.ndarray]:
     weights: dict[str, np.ndarray] = {}
     for where, block in zip(places_of(layout.layers, layout.members), values, strict=True):
         for offset, item in () if where.absent else zip(layout.offsets, layout.items, strict=True):
-            vector = block[offset : offset + item.rows].reshape(-1)[: _lanes_once(item)]
-            if item.block:
-                vector = vector.reshape(-1, item.block_lanes)[:, : item.block].reshape(-1)
-            found = np.zeros(item.of or item.length, np.float32)
-            held = found[item.start : item.start + item.length]
-            held[:] = vector[: len(held)] - np.float32(item.add)
-            weights[where.name(item.weight)] = found
+            parts = block[offset : offset + item.rows].reshape(max(item.taps, 1), -1)
+            found = np.stack([_gathered(item, part[: _lanes_once(item)]) for part in parts], axis=-1)
+            weights[where.name(item.weight)] = found if item.taps else found[:, 0]
     return weights
+
+
+def _gathered(item: VectorItem, vector: np.ndarray) -> np.ndarray:
+    """The inverse of `_spread`, with zeros for what the device does not hold."""
+    if item.block:
+        vector = vector.reshape(-1, item.block_lanes)[:, : item.block].reshape(-1)
+    found = np.zeros(item.of or item.length, np.float32)
+    held = found[item.start : item.start + item.length]
+    held[:] = vector[: len(held)] - np.float32(item.add)
+    return found
 
 
 FORM = Form("vectors", _pieces, _unpack)
