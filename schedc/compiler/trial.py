@@ -20,11 +20,12 @@ from schedc.run.decoder import Decoder, page_table
 from schedc.spec.model import ModelSpec
 from schedc.weights.cache import HEADS_AND_SIDES
 from schedc.weights.head_order import for_kernel, kernel_cache
-from schedc.weights.kept import Kept
+from schedc.weights.kept import Kept, Recurrent, kept_of_row
 from schedc.weights.layout import Layout, on_device
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
 from schedc.weights.source import WeightSource
+from schedc.weights.state import keeps_state
 
 EXACT = 2e-3
 """Largest difference that f32 sums in another order may make to a logit, key or value of order one."""
@@ -32,7 +33,7 @@ EXACT = 2e-3
 DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
 
 State = list[Kept]
-"""Of every layer what is kept, such as k and v: f32[rows, capacity, heads, width] a side."""
+"""Of every layer what is kept, such as k and v: f32[rows, capacity, heads, width] a side, or a `Recurrent`."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Trial:
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
         for row in range(shape.rows):
-            self.decoder.fill(row, [tuple(side[row] for side in kept) for kept in self.state])
+            self.decoder.fill(row, [kept_of_row(kept, row, self.decoder.caches.capacity) for kept in self.state])
 
     def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
         """Pages in disorder, int[rows, tiles]."""
@@ -106,8 +107,13 @@ class Trial:
         return np.random.default_rng(seed).permutation(pages)[page_table(None, self.shape.rows, tiles, pages)]
 
     def _random_state(self) -> State:
-        state = []
+        state: State = []
         for at in self.spec.iter_layers():
+            if keeps_state(at.block.mixer):
+                empty = self.decoder.caches.states(at).empty()
+                sizes = [(self.shape.rows, *part.shape) for part in empty]
+                state.append(Recurrent(*(self._random.standard_normal(size, np.float32) for size in sizes)))
+                continue
             layout = self.decoder.caches.layout(at)
             sizes = [(self.shape.rows, layout.capacity, layout.heads, side.width) for side in layout.sides]
             sides = [self._random.standard_normal(size, np.float32) for size in sizes]
@@ -154,23 +160,24 @@ class Trial:
             for place in range(len(run.pattern)):
                 layers = [at.layer for at in self.spec.iter_layers() if (at.run, at.place) == (run_index, place)]
                 sides = zip(*(self.state[layer] for layer in layers), strict=True)
-                places.append(tuple(jnp.asarray(np.stack(side), dtype) for side in sides))
+                if isinstance(self.state[layers[0]], Recurrent):
+                    places.append(Recurrent(*(jnp.asarray(np.stack(side)) for side in sides)))
+                else:
+                    places.append(tuple(jnp.asarray(np.stack(side), dtype) for side in sides))
             runs.append(tuple(places))
-        logits, cache = reference.decode(step.tokens, step.positions, Cache(tuple(runs), self._capacity))
+        cache = Cache(tuple(runs), self.decoder.caches.capacity)
+        logits, cache = reference.decode(step.tokens, step.positions, cache)
         return logits, cache.layers(self.spec)
 
-    @property
-    def _capacity(self) -> int:
-        return self.state[0][0].shape[1]
-
     def _write(self, new: State, step: Step) -> None:
-        """Keep the reference's new token of every active row, as the cache rounds it."""
-        dtype = DTYPES[self.spec.kv.dtype]
+        """Keep the reference's new token of every active row, as the cache rounds it, or its new state."""
         for kept, new_kept in zip(self.state, new, strict=True):
+            dtype = np.float32 if isinstance(kept, Recurrent) else DTYPES[self.spec.kv.dtype]
             for row, position in enumerate(step.positions):
                 if step.active[row]:
+                    at = _newest(kept, row, position)
                     for side, new_side in zip(kept, new_kept, strict=True):
-                        side[row, position] = np.asarray(new_side[row, position].astype(dtype), np.float32)
+                        side[at] = np.asarray(new_side[at].astype(dtype), np.float32)
 
     def kernel_state(self) -> State:
         """The kernel's caches, in the kernel's order of dimensions."""
@@ -251,6 +258,9 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
     lines = []
     rows = np.arange(len(outcome.step.positions))
     for at in spec.iter_layers():
+        if isinstance(outcome.got[at.layer], Recurrent):
+            lines += _state_problems(outcome, at.layer, found)
+            continue
         _, sides = HEADS_AND_SIDES[at.block.mixer.kind](at.block.mixer)
         exact = kernel_cache(outcome.exact[at.layer], at.block.mixer)
         for side, expected in enumerate(exact):
@@ -273,6 +283,28 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
     return lines
 
 
+def _state_problems(outcome: Outcome, layer: int, found: Difference) -> list[str]:
+    """Of an active row the whole state is new; of the others nothing may change."""
+    lines = []
+    for side, name in enumerate(Recurrent._fields):
+        before, got, expected = (state[layer][side] for state in (outcome.before, outcome.got, outcome.exact))
+        for row, active in enumerate(outcome.step.active):
+            where = f"layer {layer}: {name} of row {row} at position {outcome.step.positions[row]}"
+            if not active:
+                changed = (before[row].view(np.int32) != got[row].view(np.int32)).any()
+                lines += [f"{where} changed, and was not to"] if changed else []
+                continue
+            worst = _largest(got[row] - expected[row])
+            if worst > found.cache_limit:
+                lines.append(f"{where} differs by {worst:.2g} (limit {found.cache_limit:.2g})")
+    return lines
+
+
+def _newest(kept: Kept, row: int, position: int) -> tuple[int, ...]:
+    """Where the new numbers of a row are in a side of what is kept: at its token, or all of its state."""
+    return (row,) if isinstance(kept, Recurrent) else (row, position)
+
+
 def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool = False) -> np.ndarray:
     """All numbers of the new tokens of the active rows, flat, in the kernel's order."""
     parts = []
@@ -280,7 +312,7 @@ def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool
         ordered = kept if reordered else kernel_cache(kept, at.block.mixer)
         for row, position in enumerate(outcome.step.positions):
             if outcome.step.active[row]:
-                parts += [side[row, position].reshape(-1) for side in ordered]
+                parts += [side[_newest(kept, row, position)].reshape(-1) for side in ordered]
     return np.concatenate(parts)
 
 

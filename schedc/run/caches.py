@@ -11,10 +11,14 @@ import numpy as np
 from schedc.lower.graph import StepShape
 from schedc.placement.caches import cached_heads
 from schedc.placement.split import Split
+from schedc.run.states import States
+from schedc.spec.mixers.gated_delta import GatedDelta
+from schedc.spec.mixers.kda import Kda
 from schedc.spec.model import LayerAt, ModelSpec
 from schedc.weights.cache import CacheLayout, cache_layout, read_sequence, write_sequence
 from schedc.weights.head_order import kernel_cache
-from schedc.weights.kept import Kept
+from schedc.weights.kept import Kept, Recurrent
+from schedc.weights.state import StateLayout, keeps_state, read_state, write_state
 
 Words = Mapping[int, Mapping[str, np.ndarray]]
 """Device → name of a cache → its words int32[rows, 128]."""
@@ -34,8 +38,9 @@ class Caches:
 
     def name(self, at: LayerAt) -> str:
         """The kernel's name for the cache of one place of the pattern of one run."""
+        kind = "state" if keeps_state(at.block.mixer) else "kv"
         single = len(self.spec.layers) == 1 and len(self.spec.layers[0].pattern) == 1
-        return "kv" if single else f"kv_{at.run}_{at.place}"
+        return kind if single else f"{kind}_{at.run}_{at.place}"
 
     def layout(self, at: LayerAt) -> CacheLayout:
         """Of the heads of all devices."""
@@ -60,13 +65,27 @@ class Caches:
         every = np.arange(tokens)
         return every[every // self.tile % self.shape.devices == device] if self.in_turn else every
 
-    def device_layouts(self) -> dict[str, CacheLayout]:
+    def device_layouts(self) -> dict[str, CacheLayout | StateLayout]:
         """By the kernel's names."""
-        return {self.name(at): self.device_layout(at) for at in self.spec.iter_layers()}
+        return {
+            self.name(at): self.states(at).of_device if keeps_state(at.block.mixer) else self.device_layout(at)
+            for at in self.spec.iter_layers()
+        }
+
+    def states(self, at: LayerAt) -> States:
+        """Of a layer that keeps a state."""
+        mixer = at.block.mixer
+        assert isinstance(mixer, Kda | GatedDelta)
+        return States(mixer, self.spec.layers[at.run].repeat, self.shape)
 
     def fill(self, words: Words, row: int, layers: Sequence[Kept]) -> None:
         """Write what is kept of a sequence's tokens in every layer at the beginning of row `row`, in place."""
         for at, kept in zip(self.spec.iter_layers(), layers, strict=True):
+            if isinstance(kept, Recurrent):
+                states = self.states(at)
+                for device, own in words.items():
+                    write_state(own[self.name(at)], states.of_device, at.trip, row, states.part(kept, device))
+                continue
             ordered, layout, split = kernel_cache(kept, at.block.mixer), self.device_layout(at), self._split(at)
             for device, caches in words.items():
                 held = split.held(device)
@@ -76,7 +95,8 @@ class Caches:
                 write_sequence(caches[self.name(at)], layout, at.trip, row, mine, self.table)
 
     def read(self, words: Words, copy: Literal["first", "last"] = "first") -> list[Kept]:
-        """What is kept in every layer, f32[rows, capacity, heads, width] a side, in the kernel's order of dimensions.
+        """What is kept in every layer, f32[rows, capacity, heads, width] a side, in the kernel's order of dimensions,
+        or a `Recurrent` of f32[rows, …].
 
         Of a head that several devices keep, that of the first or of the last of them.
         """
@@ -84,6 +104,8 @@ class Caches:
         return [self._layer({device: words[device] for device in devices}, at) for at in self.spec.iter_layers()]
 
     def _layer(self, words: Words, at: LayerAt) -> Kept:
+        if keeps_state(at.block.mixer):
+            return self._states(words, at)
         whole, layout, split = self.layout(at), self.device_layout(at), self._split(at)
         sides = tuple(
             np.zeros((whole.rows, whole.capacity, whole.heads, side.width), np.float32) for side in whole.sides
@@ -96,6 +118,14 @@ class Caches:
                 for side, part in zip(sides, mine, strict=True):
                     side[row][tokens, held.start : held.stop] = part[: len(tokens), : len(held)]
         return sides
+
+    def _states(self, words: Words, at: LayerAt) -> Recurrent:
+        states = self.states(at)
+        found = [states.empty() for _ in range(self.shape.rows)]
+        for device, own in words.items():
+            for row, whole in enumerate(found):
+                states.put(whole, read_state(own[self.name(at)], states.of_device, at.trip, row), device)
+        return Recurrent(*(np.stack(parts) for parts in zip(*found, strict=True)))
 
     def _split(self, at: LayerAt) -> Split:
         return cached_heads(at.block.mixer, self.shape.devices, self.shape.placement)
