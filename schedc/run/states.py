@@ -1,4 +1,4 @@
-"""The states of all devices: each has those of its value heads, with the windows of the channels that it projects to."""
+"""The states of all devices: each has those of its value heads, and the windows of the channels of its heads."""
 
 from __future__ import annotations
 

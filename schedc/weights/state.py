@@ -1,4 +1,4 @@
-"""States of delta rules in HBM as 32-bit words, `int32[rows, 128]`: what a layer keeps of a sequence, however long it is.
+"""States of delta rules in HBM as 32-bit words, `int32[rows, 128]`: what a layer keeps of a sequence of any length.
 
 Order of the words: [layer][row][value head][key][128 lanes], then the windows of the convolutions,
 [tap][panel][128 lanes]; all f32. A head's value dimensions are lanes, its keys rows, padded to whole groups of 8. A

@@ -43,9 +43,7 @@ def test_a_bf16_kernel_differs_by_no_more_than_rounding(mixer: dict) -> None:
     agrees(in_format(alike(mixer), "bf16"), "eager")
 
 
-@pytest.mark.parametrize(
-    "mode", ["on_wait", pytest.param("eager", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("mode", ["on_wait", pytest.param("eager", marks=pytest.mark.slow)])
 def test_states_that_do_not_all_fit_go_through_two_slots(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("schedc.lower.states.stream.MOST_ROWS", 0)
     spec = in_format(alike(KDA), "f32")
@@ -65,5 +63,5 @@ def test_one_sequence_alone() -> None:
 
 
 def test_keys_of_more_than_a_panel_are_refused() -> None:
-    with pytest.raises(SpecError, match="mixer.key_dim: 256, but keys and values over 128 are not supported"):
+    with pytest.raises(SpecError, match=r"mixer\.key_dim: 256, but keys and values over 128 are not supported"):
         build_kernel(alike(KDA, key_dim=256), SHAPE)

@@ -5,7 +5,6 @@ states have keys on sublanes and values on lanes, so that a sum over the keys ad
 """
 
 import jax.numpy as jnp
-from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
@@ -33,7 +32,7 @@ def by_sequence(y, out, *, rows, sequences, panels, stride):
         out[pl.ds(sequence * stride, panels), :] = y[pl.ds(sequence, panels, stride=rows), :]
 
 
-def sigmoid(x):
+def logistic(x):
     return 1.0 / (1.0 + jnp.exp(-x))
 
 
@@ -42,9 +41,9 @@ def softplus(x):
 
 
 def log_decay(x, scale, kind, bound):
-    """Of what the token projects to, with its bias added: scaled_sigmoid −bound · σ(e^A · x), softplus −e^A · softplus(x)."""
+    """Of what a token projects to: −bound · σ(e^A · x) (scaled_sigmoid) or −e^A · softplus(x)."""
     if kind == "scaled_sigmoid":
-        return -bound * sigmoid(jnp.exp(scale) * x)
+        return -bound * logistic(jnp.exp(scale) * x)
     return -jnp.exp(scale) * softplus(x)
 
 
@@ -58,7 +57,7 @@ def delta_gates(
     ("heads": a head a lane); beta = σ(beta), a head a lane before, the same in all lanes after.
     """
     panels = -(-heads // LANES)
-    scales, rates = load_vector(decay_scale, panels), [sigmoid(panel) for panel in load_panels(beta, rows, panels)]
+    scales, rates = load_vector(decay_scale, panels), [logistic(panel) for panel in load_panels(beta, rows, panels)]
     by_key = decay_of == "keys"
     count = heads if by_key else panels
     values, biases = load_panels(f, rows, count), load_vector(decay_bias, count)
@@ -79,7 +78,7 @@ def delta_gates(
         scatter_rows(beta_out, head, stride, rate[:sequences])
 
 
-def columns(vector, rows):
+def as_column(vector, rows):
     """f32[rows, 128]: a vector f32[1, 128] as a column, the same in all lanes."""
     return jnp.transpose(jnp.broadcast_to(vector, (LANES, LANES)))[:rows]
 
@@ -104,13 +103,13 @@ def delta_rule(
     kept, rate = load_f32(decay, far, value_heads), load_f32(beta, far, value_heads)
     at = first(value_heads * key_rows)
     shared = value_heads // key_heads
-    keys = [columns(key[head : head + 1], key_rows) for head in range(key_heads)]
-    queries = [columns(query[head : head + 1], key_rows) for head in range(key_heads)]
+    keys = [as_column(key[head : head + 1], key_rows) for head in range(key_heads)]
+    queries = [as_column(query[head : head + 1], key_rows) for head in range(key_heads)]
     told, read = [], []
     for head in range(value_heads):
         row = kept[head : head + 1]
         old = jnp.where(keep > 0, load_f32(state, at + head * key_rows, key_rows), 0.0)
-        old = old * (columns(row, key_rows) if decay_of == "keys" else row)
+        old = old * (as_column(row, key_rows) if decay_of == "keys" else row)
         store_f32(state, at + head * key_rows, old)
         told.append(jnp.sum(old * keys[head // shared], axis=0, keepdims=True))
         read.append(jnp.sum(old * queries[head // shared], axis=0, keepdims=True))
@@ -136,7 +135,7 @@ def delta_outputs(
     for head in range(heads):
         value = pltpu.bitcast(o[pl.ds(head, sequences, stride=stride), :], jnp.float32)
         (value,) = normalised([value], gain, shift, columns=value_dim, eps=norm_eps, kind=norm_kind)
-        opened = sigmoid(gates[head][:sequences])
+        opened = logistic(gates[head][:sequences])
         value = value * (opened if activation == "sigmoid" else gates[head][:sequences] * opened)
         missing = [jnp.zeros((rows - sequences, LANES), jnp.float32)] if rows > sequences else []
         values.append(stack([value, *missing]))

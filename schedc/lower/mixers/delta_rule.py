@@ -164,9 +164,7 @@ class DeltaRuleLowering:
     def _channels(self, weight: str, split: Split, size: int, taps: int = 0) -> VectorItem:
         """A vector of all channels of the heads, each head padded to a panel."""
         block = {} if size == LANES else {"block": size, "block_lanes": LANES}
-        return VectorItem(
-            weight, split.each * size, of=split.total * size, taps=taps, **block, **split.shard(size)
-        )
+        return VectorItem(weight, split.each * size, of=split.total * size, taps=taps, **block, **split.shard(size))
 
     def _norm_vectors(self) -> tuple[VectorItem, ...]:
         return norm_items(self.mixer.output_norm, "attn.output_norm", self.mixer.value_dim)
@@ -249,9 +247,7 @@ class DeltaRuleLowering:
         latent = whole[named(f"{name}_latent")]
 
         def rounded(site: Site) -> tuple[Op, ...]:
-            return (
-                compute("as_operand", {"x": entered}, {"out": latent}, rows=rows, columns=rank, dtype=self.dtype),
-            )
+            return (compute("as_operand", {"x": entered}, {"out": latent}, rows=rows, columns=rank, dtype=self.dtype),)
 
         return (
             Phase(named(f"{name}_latent"), rounded),
