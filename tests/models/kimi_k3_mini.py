@@ -1,7 +1,5 @@
 """The scaled-down Kimi K3 of these tests, and its judge."""
 
-from pathlib import Path
-
 from schedc.spec.load import load_spec
 from schedc.spec.mixers.kda import Kda
 from schedc.spec.mixers.mla import Mla
@@ -14,7 +12,7 @@ from tests.models.kimi_k3_numpy import KimiK3, Sizes
 
 def mini(**quantization: str) -> ModelSpec:
     """With the packaged formats, or others."""
-    spec = load_spec(Path(__file__).parent / "kimi-k3-mini.yaml")
+    spec = load_spec("kimi-k3-mini")
     if not quantization:
         return spec
     return ModelSpec.model_validate(
