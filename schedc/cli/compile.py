@@ -29,6 +29,9 @@ def compile(
     export: Annotated[
         bool, typer.Option("--export", help="Also write kernel.export, a portable jax.export artifact.")
     ] = False,
+    steps_per_call: Annotated[
+        int, typer.Option("--steps-per-call", help="Check the call of so many decode steps, not of one.", min=1)
+    ] = 1,
     timeout: Annotated[float, typer.Option("--timeout", help="Seconds the TPU compiler may take.", min=1)] = 600,
     json: Json = False,
 ) -> None:
@@ -66,7 +69,7 @@ def compile(
             from schedc.compiler.check import check, require_agreement
 
             with stages.stage("TPU compiler") as say:
-                checked = check(compiled, draft / KERNEL, timeout, say)
+                checked = check(compiled, draft / KERNEL, timeout, say, steps_per_call)
             require_agreement(checked)
         if export:
             _export(draft, request.target.topology_name, request.target.devices_used, timeout, stages)

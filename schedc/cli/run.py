@@ -48,6 +48,12 @@ def run(
         Path | None,
         typer.Option("--tokenizer", help="A tokenizer.json or its folder.", show_default="that of the weights"),
     ] = None,
+    steps_per_call: Annotated[
+        int,
+        typer.Option(
+            "--steps-per-call", help="Decode steps a call of the kernel; text comes as many tokens at once.", min=1
+        ),
+    ] = 1,
     json: Json = False,
 ) -> None:
     """Generate text: the prompt goes through the plain-JAX reference, every new token through the kernel.
@@ -88,7 +94,7 @@ def run(
     texts = ["" for _ in prompts]
     tokens: list[list[int]] = [[] for _ in prompts]
     times = [perf_counter()]
-    steps = generate(decoder, prompts, max_tokens, eos)
+    steps = generate(decoder, prompts, max_tokens, eos, steps_per_call)
     with stages.stage("first step, which compiles the kernel"):
         first = next(steps)
     show = _Printer(prompt, quiet=json)
@@ -106,7 +112,7 @@ def run(
         texts[row] += rest
         show.add(row, rest)
     show.end()
-    _report(tokens, texts, prompts, times, platform, json)
+    _report(tokens, texts, prompts, times, steps_per_call, platform, json)
 
 
 def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
@@ -176,13 +182,15 @@ def _report(
     texts: Sequence[str],
     prompts: Sequence[Sequence[int]],
     times: Sequence[float],
+    steps_per_call: int,
     platform: str,
     json: bool,
 ) -> None:
-    """The first step, which compiles the kernel, is not in the rate, unless it is the only one."""
-    count, steps = sum(map(len, tokens)), len(times) - 1
-    first = len(prompts) if steps > 1 else 0
-    seconds = times[-1] - times[1 if steps > 1 else 0]
+    """The first call, which compiles the kernel, is not in the rate, unless it is the only one."""
+    count = sum(map(len, tokens))
+    skipped = steps_per_call if len(times) - 1 > steps_per_call else 0
+    first = sum(len(made[:skipped]) for made in tokens)
+    seconds = times[-1] - times[skipped]
     rate = (count - first) / seconds if seconds > 0 else 0.0
     result: Mapping[str, Any] = {
         "rows": [
@@ -196,5 +204,6 @@ def _report(
     if json:
         print_json(result)
         return
-    line = f"{count} tokens, {rate:.3g} tokens/s ({platform}; the first step took {times[1] - times[0]:.1f} s)"
+    call = "step" if steps_per_call == 1 else f"call of {steps_per_call} steps"
+    line = f"{count} tokens, {rate:.3g} tokens/s ({platform}; the first {call} took {times[1] - times[0]:.1f} s)"
     typer.secho(line, dim=True, err=True)

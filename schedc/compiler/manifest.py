@@ -12,8 +12,8 @@ from schedc.ir.text_print import print_op
 from schedc.lower.graph import shape_to_dict
 from schedc.weights.layout import layouts_hash, on_device, to_dict
 
-INTERFACE = 2
-"""Version of the kernel's interface: arguments, caches, ids out."""
+INTERFACE = 3
+"""Version of the kernel's interface: arguments, caches, ids out, several steps a call."""
 
 
 def manifest(compiled: Compiled) -> dict[str, Any]:

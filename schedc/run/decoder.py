@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from schedc.errors import UserError
 from schedc.lower.graph import StepShape
 from schedc.placement.widths import head_split
 from schedc.run.caches import Caches
@@ -45,7 +46,9 @@ class Decoder:
         self.rows, self.context = shape.rows, shape.context
         self.kernel = kernel
         mesh = Mesh(np.array(jax.devices()[: shape.devices]), ("device",))
-        self._step = kernel.decode_step(mesh, interpret=interpret if interpret is not None else False)
+        self._mesh, self._interpret = mesh, interpret if interpret is not None else False
+        self._step = kernel.decode_step(mesh, interpret=self._interpret)
+        self._several: dict[tuple[int, tuple[int, ...]], Any] = {}
         # Placed as the step returns its state: a step is then compiled once.
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
         tiles = -(-shape.context // kv_tokens)
@@ -77,10 +80,10 @@ class Decoder:
                 found.setdefault(device, {})[name] = np.array(part)
         return found
 
-    def _parts(self, value: Any) -> dict[int, Any]:
-        """What each device of this host has of an array, int32[rows, 128]."""
-        each = value.shape[0] // self.shape.devices
-        return {_start(shard.index) // each: shard.data for shard in value.addressable_shards}
+    def _parts(self, value: Any, axis: int = 0) -> dict[int, Any]:
+        """What each device of this host has of an array int32[rows, 128] whose dimension `axis` is divided."""
+        each = value.shape[axis] // self.shape.devices
+        return {_start(shard.index, axis) // each: shard.data for shard in value.addressable_shards}
 
     def fill(self, row: int, layers: Sequence[Kept]) -> None:
         """Put a prefilled sequence into the cache: per layer what is kept of its tokens, such as k and v."""
@@ -95,6 +98,44 @@ class Decoder:
 
         `device_ids` int32[devices, rows] are the ids as each device of this host says them; logits are its devices'.
         """
+        results = self._call(self._step, tokens, positions, active)
+        ids = {device: np.asarray(part)[: self.rows, 0] for device, part in self._parts(results["ids"]).items()}
+        answer = {"device_ids": np.stack(list(ids.values())), "ids": next(iter(ids.values()))}
+        if "logits" in results:
+            answer["logits"] = self._logits(self._parts(results["logits"]))
+        return answer
+
+    def steps(
+        self,
+        count: int,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        active: Sequence[bool] | None = None,
+        ends: Collection[int] = (),
+    ) -> dict[str, np.ndarray]:
+        """As `count` steps one after the other, in one call: each row takes its own ids. `ids` int32[count, rows].
+
+        A row becomes inactive, its ids -1, after an id of `ends` and where its context is full. The others go on to
+        the end of the call. `logits` f32[count, rows, vocab] if they are written. Each `count` is compiled once.
+        Raises UserError for a kernel whose ids are no next tokens.
+        """
+        if not hasattr(self.kernel, "decode_steps"):
+            raise UserError(f"{self.kernel.NAME}: one step a call, as its ids are not the tokens of a next step")
+        key = (count, tuple(sorted(ends)))
+        if key not in self._several:
+            self._several[key] = self.kernel.decode_steps(self._mesh, count, ends=key[1], interpret=self._interpret)
+        results = self._call(self._several[key], tokens, positions, active)
+        answer = {"ids": next(np.asarray(part) for part in self._parts(results["ids"], 1).values())[:, : self.rows, 0]}
+        if "logits" in results:
+            parts = self._parts(results["logits"], 1)
+            each = [self._logits({device: part[step] for device, part in parts.items()}) for step in range(count)]
+            answer["logits"] = np.stack(each)
+        return answer
+
+    def _call(
+        self, call: Any, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None
+    ) -> dict[str, Any]:
+        """The outputs of a call on these scalars by name; the states are taken over."""
         scalars = {
             "token": np.asarray(tokens, np.int32),
             "position": np.asarray(positions, np.int32),
@@ -103,15 +144,9 @@ class Decoder:
         if self.caches.table is not None:
             scalars["page"] = np.asarray(self.caches.table, np.int32).reshape(-1)
         given = scalars | self._weights | self.state
-        results = dict(
-            zip(self.kernel.OUTPUTS, self._step(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True)
-        )
+        results = dict(zip(self.kernel.OUTPUTS, call(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True))
         self.state = {name: results[name] for name in self.kernel.STATE}
-        ids = {device: np.asarray(part)[: self.rows, 0] for device, part in self._parts(results["ids"]).items()}
-        answer = {"device_ids": np.stack(list(ids.values())), "ids": next(iter(ids.values()))}
-        if "logits" in results:
-            answer["logits"] = self._logits(self._parts(results["logits"]))
-        return answer
+        return results
 
     def _logits(self, parts: Mapping[int, Any]) -> np.ndarray:
         """f32[rows, vocab] from every device's panels of the padded rows."""
@@ -155,6 +190,6 @@ def _named(name: str, of_device: WeightsOf, device: int) -> np.ndarray:
     return np.asarray(of_device(device)[name])
 
 
-def _start(index: Any) -> int:
+def _start(index: Any, axis: int = 0) -> int:
     """The first row of a part of an array; a part that is all has none."""
-    return index[0].start or 0
+    return index[axis].start or 0

@@ -48,24 +48,36 @@ def prefill(decoder: Decoder, reference: Reference, prompts: Sequence[Sequence[i
 
 
 def generate(
-    decoder: Decoder, prompts: Sequence[Sequence[int]], max_tokens: int, eos_ids: Collection[int] = ()
+    decoder: Decoder,
+    prompts: Sequence[Sequence[int]],
+    max_tokens: int,
+    eos_ids: Collection[int] = (),
+    steps_per_call: int = 1,
 ) -> Iterator[list[int | None]]:
     """The next token of every prompt, step by step; None for those that have ended.
 
     A sequence ends behind one of `eos_ids`, after `max_tokens`, and where its context is full. Needs `prefill` first.
+    Every call makes `steps_per_call` steps, also the last one, so that one number of steps is compiled; what is over
+    is left out.
     """
     idle = decoder.rows - len(prompts)
     tokens = [ids[-1] for ids in prompts] + [0] * idle
     positions = [len(ids) - 1 for ids in prompts] + [0] * idle
     active = [True] * len(prompts) + [False] * idle
-    for _ in range(max_tokens):
-        if not any(active):
-            return
-        ids = np.asarray(decoder.step(tokens, positions, active)["ids"])
-        yield [int(ids[row]) if active[row] else None for row in range(len(prompts))]
-        for row in range(len(prompts)):
-            if active[row]:
-                tokens[row] = int(ids[row])
-                positions[row] += 1
-                active[row] = tokens[row] not in eos_ids and positions[row] < decoder.context
+    left = max_tokens
+    while left > 0 and any(active):
+        if steps_per_call == 1:
+            made = np.asarray(decoder.step(tokens, positions, active)["ids"])[None]
+        else:
+            made = np.asarray(decoder.steps(steps_per_call, tokens, positions, active, eos_ids)["ids"])[:left]
+        left -= len(made)
+        for ids in made:
+            if not any(active):
+                return
+            yield [int(ids[row]) if active[row] else None for row in range(len(prompts))]
+            for row in range(len(prompts)):
+                if active[row]:
+                    tokens[row] = int(ids[row])
+                    positions[row] += 1
+                    active[row] = tokens[row] not in eos_ids and positions[row] < decoder.context
         positions = [min(position, decoder.context - 1) for position in positions]

@@ -11,7 +11,7 @@ from schedc.backends.pallas.emit.kernel import emit
 from schedc.compiler.check import check
 from schedc.compiler.pipeline import Compiled, Request, compile_model
 from schedc.errors import CheckFailed
-from schedc.ir.program import Start, walk
+from schedc.ir.program import ROW_BYTES, Start, walk
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape
@@ -50,6 +50,20 @@ def test_a_transfer_in_another_order_is_a_problem(tmp_path: Path) -> None:
     swapped[first], swapped[second] = (swapped[first][0], swapped[second][1]), (swapped[second][0], swapped[first][1])
     assert check(made, path).problems == ()
     assert check(replace(made, kernel=replace(made.kernel, operations=tuple(swapped))), path).problems
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_call_of_several_steps_copies_no_cache(tmp_path: Path, devices: int) -> None:
+    shape = StepShape(2, 4096, logits=True, devices=devices)
+    made = compile_model(Request(small_spec(hidden=72, max_position=4096), parse_target("tpu7x", devices), shape))
+    path = tmp_path / "kernel.py"
+    path.write_text(made.kernel.source)
+    (cache,) = (array for array in made.program.arrays if array.role == "state")
+    report = check(made, path, steps=8)
+    assert report.problems == ()
+    assert report.temp_bytes < cache.rows * ROW_BYTES / 8
+    assert abs(report.issue_cycles - check(made, path).issue_cycles) < 10
 
 
 @pytest.mark.parametrize("model", models_on_one_device())

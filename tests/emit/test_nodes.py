@@ -39,7 +39,7 @@ def kernel(body: str, devices: int = 4) -> str:
     """The emitted function `kernel`."""
     source = emit(program(body, devices)).source
     compile(source, "kernel.py", "exec")
-    return source[source.index("def kernel(") : source.index("def decode_step(")]
+    return source[source.index("def kernel(") : source.index("def step_on_device(")]
 
 
 def lines(body: str, devices: int = 4) -> list[str]:
@@ -166,7 +166,8 @@ def test_arrays_are_divided_over_the_mesh_and_scalars_are_not() -> None:
     source = emit(program("signal ready amount=1")).source
     assert "DEVICES = 4\n" in source
     assert "    'position': ('int32', (2,)),\n    'x': ('int32', (32, 128)),\n" in source
-    assert "inputs, outputs = (whole,) * 1 + (rows,) * 2, (rows,) * 2" in source
+    assert "inputs = (whole,) * 1 + (rows,) * 2\n" in source
+    assert 'outputs = (PartitionSpec("device"),) * 2\n' in source
 
 
 def test_a_state_of_a_kernel_that_talks_is_updated_as_an_argument() -> None:
@@ -245,3 +246,27 @@ def test_names_and_facts_cannot_break_out_of_comments_and_strings() -> None:
 
 def test_a_condition_of_nothing_always_holds() -> None:
     assert lines("when true {\n}", devices=1) == ["@pl.when(True)", "def _():", "pass"]
+
+
+FED = ("token", "position", "active")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "output", "several"),
+    [
+        (FED, "ids", True),
+        ((*FED, "page"), "ids", True),
+        (FED, "y", False),
+        (("token", "position"), "ids", False),
+        (("position", "token", "active"), "ids", False),
+        ((*FED, "accepted"), "ids", False),
+    ],
+)
+def test_a_step_whose_ids_are_the_next_tokens_has_a_call_of_several(
+    inputs: tuple[str, ...], output: str, several: bool
+) -> None:
+    scalars = "".join(f"  smem {name}[2] in 0..9 input\n" for name in inputs)
+    pool = "  pool work rows=8\n  buffer tile in work rows=8 slots=1 align=8 at 0\n"
+    source = emit(parse_program(f"program p {{\n{pool}  hbm {output} rows=8 output\n{scalars}}}\n")).source
+    assert ("\ndef decode_steps(" in source) == several
+    assert not several or "(position < 9)" in source

@@ -1,5 +1,6 @@
 """Generation: which tokens and positions the kernel is given, and when a sequence ends."""
 
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +24,27 @@ class Counting:
         assert all(0 <= position < self.context for position in positions)
         return {"ids": np.where(active, np.array(tokens) + 1, -1)}
 
+    def steps(
+        self, count: int, tokens: list[int], positions: list[int], active: list[bool], ends: Collection[int]
+    ) -> dict[str, Any]:
+        self.ended_at = set(ends)
+        given = list(tokens), list(positions), list(active)
+        made = []
+        for _ in range(count):
+            ids = self.step(*given)["ids"]
+            made.append(ids)
+            _, positions, active = given
+            on = [
+                active[row] and ids[row] not in ends and positions[row] + 1 < self.context for row in range(self.rows)
+            ]
+            given = [int(said) for said in ids], [positions[row] + on[row] for row in range(self.rows)], on
+        return {"ids": np.array(made)}
 
-def run(decoder: Counting, prompts: list[list[int]], max_tokens: int, eos: set[int]) -> list[list[int | None]]:
-    return list(generate(decoder, prompts, max_tokens, eos))  # type: ignore[arg-type]
+
+def run(
+    decoder: Counting, prompts: list[list[int]], max_tokens: int, eos: set[int], steps_per_call: int = 1
+) -> list[list[int | None]]:
+    return list(generate(decoder, prompts, max_tokens, eos, steps_per_call))  # type: ignore[arg-type]
 
 
 def test_the_first_step_takes_the_last_token_of_the_prompt() -> None:
@@ -44,6 +63,18 @@ def test_rows_end_on_their_own_and_unused_rows_are_inactive() -> None:
 def test_a_sequence_ends_where_its_context_is_full() -> None:
     decoder = Counting(rows=2, context=4)
     assert run(decoder, [[1, 2, 3], [1]], 9, set()) == [[4, 2], [5, 3], [None, 4], [None, 5]]
+
+
+@pytest.mark.parametrize("steps_per_call", [2, 3, 4, 9])
+@pytest.mark.parametrize(("context", "max_tokens", "eos"), [(100, 5, {4, 80}), (100, 9, {4, 8}), (4, 9, set())])
+def test_several_steps_a_call_make_the_same_tokens(
+    steps_per_call: int, context: int, max_tokens: int, eos: set[int]
+) -> None:
+    prompts = [[1, 2], [7]]
+    alone, several = Counting(3, context), Counting(3, context)
+    assert run(several, prompts, max_tokens, eos, steps_per_call) == run(alone, prompts, max_tokens, eos)
+    assert several.ended_at == eos
+    assert len(several.calls) % steps_per_call == 0
 
 
 def test_prompts_must_fit_the_kernel() -> None:

@@ -72,7 +72,9 @@ def _compile(request: dict[str, Any], enter: Enter) -> dict[str, Any]:
 
     enter("lower")
     began = time.perf_counter()
-    lowered = kernel.decode_step(mesh).lower(*arguments_of(kernel))
+    steps = request["steps"]
+    step = kernel.decode_step(mesh) if steps == 1 else kernel.decode_steps(mesh, steps)
+    lowered = step.lower(*arguments_of(kernel))
     lowered_at = time.perf_counter()
 
     enter("compile")

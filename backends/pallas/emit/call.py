@@ -1,4 +1,4 @@
-"""The kernel's parameters, and `decode_step` around the one `pallas_call`."""
+"""The kernel's parameters, the one `pallas_call` on a device, and `decode_step` on the devices of a mesh."""
 
 from __future__ import annotations
 
@@ -42,17 +42,35 @@ def _results(program: Program) -> list[Array]:
 
 
 def call_lines(program: Program, body: BodyEmitter) -> list[str]:
-    in_place = updates_in_place(program)
-    copied = _in_smem(program, body)
-    scalars, results = inputs(program), _results(program)
-    first_state = len(scalars) + len(arguments(program)) - len(states(program))
-    donated = tuple(first_state + index for index in range(len(states(program))))
-    aliases = {len(copied) + argument: index for index, argument in enumerate(donated)}
+    partition = 'PartitionSpec("device")' if program.devices > 1 else "PartitionSpec()"
     return [
+        *_on_device_lines(program, body),
+        *_on_mesh_lines(program),
+        "",
         "",
         "def decode_step(mesh, *, interpret=False):",
         *_introduction(program),
-        *(_for_the_interpreter(program, len(copied) + first_state) if in_place else []),
+        f"    outputs = ({partition},) * {len(states(program)) + len(outputs(program))}",
+        "    return on_mesh(mesh, step_on_device(interpret), outputs)",
+    ]
+
+
+def first_state(program: Program) -> int:
+    """The index of the first state among a step's arguments; what comes before is never written."""
+    return len(inputs(program)) + len(arguments(program)) - len(states(program))
+
+
+def _on_device_lines(program: Program, body: BodyEmitter) -> list[str]:
+    in_place = updates_in_place(program)
+    copied = _in_smem(program, body)
+    scalars, results = inputs(program), _results(program)
+    first = first_state(program)
+    aliases = {len(copied) + first + index: index for index in range(len(states(program)))}
+    return [
+        "",
+        "def step_on_device(interpret):",
+        '    """One step on the arguments of one device: ARGUMENTS in order, OUTPUTS out."""',
+        *(_for_the_interpreter(program, len(copied) + first) if in_place else []),
         "    step = pl.pallas_call(",
         "        updating_results if interpret else kernel," if in_place else "        kernel,",
         "        name=NAME,",
@@ -83,7 +101,7 @@ def call_lines(program: Program, body: BodyEmitter) -> list[str]:
         "    def on_device(*arguments):",
         '        """Weights are kept in HBM: the compiler may otherwise move small ones into VMEM."""',
         f"        scalars, weights, states = arguments[:{len(scalars)}], "
-        f"arguments[{len(scalars)}:{first_state}], arguments[{first_state}:]",
+        f"arguments[{len(scalars)}:{first}], arguments[{first}:]",
         *(["        kept = states"] if in_place else []),
         "        if not interpret:",
         "            weights = [pltpu.with_memory_space_constraint(weight, pltpu.HBM) for weight in weights]",
@@ -99,9 +117,35 @@ def call_lines(program: Program, body: BodyEmitter) -> list[str]:
         ),
         *_return(bool(copied), in_place),
         "",
-        *_specs(program, len(scalars)),
+        "    return on_device",
+    ]
+
+
+def _on_mesh_lines(program: Program) -> list[str]:
+    scalars, arrays, first = len(inputs(program)), len(arguments(program)), first_state(program)
+    donated = tuple(range(first, first + len(states(program))))
+    several = program.devices > 1
+    divided = [
+        '    whole, rows = PartitionSpec(), PartitionSpec("device")',
+        f"    inputs = (whole,) * {scalars} + (rows,) * {arrays}",
+    ]
+    return [
+        "",
+        "",
+        "def on_mesh(mesh, on_device, outputs):",
+        '    """`on_device` jitted for the devices of `mesh`: ARGUMENTS in order, `outputs` say where results are."""',
+        *(_mesh_check() if several else []),
+        *(divided if several else [f"    inputs = (PartitionSpec(),) * {scalars + arrays}"]),
         "    mapped = jax.shard_map(on_device, mesh=mesh, in_specs=inputs, out_specs=outputs, check_vma=False)",
         f"    return jax.jit(mapped, donate_argnums={donated!r})",
+    ]
+
+
+def _mesh_check() -> list[str]:
+    return [
+        '    if dict(mesh.shape) != {"device": DEVICES}:',
+        "        asked = f\"a mesh of {DEVICES} devices on the one axis 'device'\"",
+        '        raise ValueError(f"{NAME} wants {asked}, this one is {dict(mesh.shape)}")',
     ]
 
 
@@ -136,9 +180,6 @@ def _introduction(program: Program) -> list[str]:
         "    `mesh` has the one axis `device`, of DEVICES devices. Arrays are divided by rows; scalars are whole.",
         *(in_place if updates_in_place(program) else []),
         '    """',
-        '    if dict(mesh.shape) != {"device": DEVICES}:',
-        "        asked = f\"a mesh of {DEVICES} devices on the one axis 'device'\"",
-        '        raise ValueError(f"{NAME} wants {asked}, this one is {dict(mesh.shape)}")',
     ]
 
 
@@ -164,17 +205,4 @@ def _return(tables: bool, in_place: bool) -> list[str]:
     return [
         f"        results = {call}",
         "        return results if interpret else lax.optimization_barrier((*states, *results))",
-    ]
-
-
-def _specs(program: Program, scalars: int) -> list[str]:
-    arrays, results = len(arguments(program)), len(states(program)) + len(outputs(program))
-    if program.devices == 1:
-        return [
-            "    whole = PartitionSpec()",
-            f"    inputs, outputs = (whole,) * {scalars + arrays}, (whole,) * {results}",
-        ]
-    return [
-        '    whole, rows = PartitionSpec(), PartitionSpec("device")',
-        f"    inputs, outputs = (whole,) * {scalars} + (rows,) * {arrays}, (rows,) * {results}",
     ]

@@ -9,6 +9,7 @@ from schedc.backends.pallas.emit.call import call_lines, signature_lines
 from schedc.backends.pallas.emit.included import included, named_operations
 from schedc.backends.pallas.emit.interface import interface_lines
 from schedc.backends.pallas.emit.refused import refuse
+from schedc.backends.pallas.emit.steps import steps_lines
 from schedc.ir.program import ROW_BYTES, Await, Barrier, Compute, Op, Program, RemoteStart, Signal, Start, Wait, walk
 
 _IMPORTS = """\
@@ -62,7 +63,7 @@ def emit(program: Program) -> Kernel:
     )
     first = before.count("\n") + 2
     operation_lines = tuple((first + index, op) for index, op in body.operation_lines)
-    source = "\n".join([before, *body.lines, "", *call_lines(program, body), ""])
+    source = "\n".join([before, *body.lines, "", *call_lines(program, body), *steps_lines(program), ""])
     return Kernel(source, operation_lines)
 
 

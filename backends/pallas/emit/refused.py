@@ -11,7 +11,8 @@ from schedc.backends.pallas.emit.included import Definition
 from schedc.backends.pallas.errors import EmitError
 from schedc.ir.program import Compute, Loop, Program, Switch, walk
 
-_TAKEN = ("jax", "jnp", "lax", "pl", "pltpu", "PartitionSpec", "kernel", "decode_step", "range", "min", "max", "TABLES")
+_MODULES = ("jax", "jnp", "lax", "pl", "pltpu", "PartitionSpec", "range", "min", "max")
+_TAKEN = (*_MODULES, "TABLES", "kernel", "step_on_device", "on_mesh", "decode_step", "decode_steps")
 
 
 def refuse(program: Program, definitions: dict[str, Definition]) -> None:
