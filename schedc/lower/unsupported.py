@@ -30,8 +30,6 @@ def unsupported(spec: ModelSpec, devices: int) -> Iterator[str]:
                 f"kv.page_tokens: {spec.kv.page_tokens} is not a multiple of {chunk}, 8 word rows of {spec.kv.dtype}; "
                 f"use {round_up(spec.kv.page_tokens, chunk)}"
             )
-    if spec.residual.kind not in ("plain", "gated"):
-        yield f"residual.kind: {spec.residual.kind} is not supported by the kernel yet"
     if not spec.final_norm.parameters(spec.hidden):
         yield "final_norm.weight: a final norm without weight is not supported by the kernel yet"
     for run, pattern in enumerate(spec.layers):
@@ -47,8 +45,6 @@ def _of_block(block: Block, devices: int) -> Iterator[str]:
     for name, part, known in (("mixer", block.mixer, MIXERS), ("feed_forward", block.feed_forward, FEED_FORWARDS)):
         if part.kind not in known:
             yield f"{name}.kind: {part.kind} is not supported by the kernel yet"
-    if block.feed_forward.activation == "situ":
-        yield "feed_forward.activation: situ is not supported by the kernel yet"
     if isinstance(block.mixer, Gqa):
         yield from _of_gqa(block.mixer, devices)
     if isinstance(block.mixer, Kda | GatedDelta):

@@ -50,20 +50,31 @@ def erf(x):
     return jnp.where(x >= 0.0, 1.0 - tail, tail - 1.0)
 
 
-def gate_and_up(gate, up, activation, limit):
-    """activation(gate) · up; `swiglu_clamped` clamps both to `limit`, the gate only from above."""
-    if activation != "swiglu_clamped":
-        return activate(gate, activation) * up
-    gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
-    return gate / (1.0 + jnp.exp(-1.702 * gate)) * (up + 1.0)
+def gate_and_up(gate, up, activation, limit, beta, linear_beta):
+    """activation(gate) · up; `swiglu_clamped` clamps both to `limit`, the gate only from above.
+
+    situ: beta · tanh(gate / beta) · sigmoid(gate) · linear_beta · tanh(up / linear_beta).
+    """
+    match activation:
+        case "swiglu_clamped":
+            gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
+            return gate / (1.0 + jnp.exp(-1.702 * gate)) * (up + 1.0)
+        case "situ":
+            bounded = jnp.tanh(gate * (1.0 / beta)) * jnp.tanh(up * (1.0 / linear_beta))
+            return (beta * linear_beta) * bounded / (1.0 + jnp.exp(-gate))
+        case _:
+            return activate(gate, activation) * up
 
 
-def gated(y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype, limit=0.0):
+def gated(
+    y, out, gate_bias=None, up_bias=None, *, rows, width, activation, dtype, limit=0.0, beta=1.0, linear_beta=1.0
+):
     """out[rows, width] = activation(gate) · up, where y holds the gate's panels and then the up's."""
     panels = -(-width // LANES)
     halves = load_panels(y, rows, 2 * panels)
     gate, up = with_bias(halves[:panels], gate_bias), with_bias(halves[panels:], up_bias)
-    store_operand(out, rows, [gate_and_up(a, b, activation, limit) for a, b in zip(gate, up, strict=True)], dtype)
+    settings = activation, limit, beta, linear_beta
+    store_operand(out, rows, [gate_and_up(a, b, *settings) for a, b in zip(gate, up, strict=True)], dtype)
 
 
 def plain(y, out, up_bias=None, *, rows, width, activation, dtype):

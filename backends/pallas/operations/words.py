@@ -28,6 +28,16 @@ def store_panels(ref, rows, values):
     ref[pl.ds(0, rows * len(values)), :] = pltpu.bitcast(whole, jnp.int32)
 
 
+def load_whole(ref, rows):
+    """f32[rows, 128]."""
+    return pltpu.bitcast(ref[pl.ds(0, rows), :], jnp.float32)
+
+
+def slices(ref, first, rows):
+    """slices(…)(i): `rows` rows, the i-th of those from `first` on."""
+    return lambda i: ref.at[pl.ds(first + i * rows, rows)]
+
+
 def load_vector(ref, panels):
     """f32[1, 128] of every panel of a vector, which takes a row of words per panel."""
     whole = pltpu.bitcast(ref[pl.ds(0, panels), :], jnp.float32)
