@@ -7,6 +7,7 @@ from schedc.errors import SpecError
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from tests.kernels.built import Mode, build_kernel, in_format, small_tiles, step, trial
+from tests.reference.moe_specs import SITU
 from tests.reference.small_specs import FEATURES, small_spec
 
 pytestmark = pytest.mark.kernel
@@ -16,7 +17,8 @@ UNSUPPORTED = {
     "untied head": "head.bias: a bias of the head is not supported by the kernel yet",
 }
 SPECS = {name: spec for name, spec in FEATURES.items() if name not in UNSUPPORTED} | {
-    "untied": small_spec(embedding={"tied": False})
+    "untied": small_spec(embedding={"tied": False}),
+    "situ": small_spec(feed_forward=SITU),
 }
 SLOW = {  # Features whose difference is in the packed weights, or that another one covers.
     "plain",

@@ -7,6 +7,7 @@ from tests.reference.small_specs import RMS, small_spec
 
 SOFTMAX = {"score": "softmax", "renormalise": True}
 SIGMOID = {"score": "sigmoid", "selection_bias": True, "renormalise": True, "epsilon": 1e-20, "scale": 2.5}
+SITU = {"activation": "situ", "beta": 0.5, "linear_beta": 0.8}
 SHARED = {"kind": "dense", "width": 40, "gated": True, "activation": "silu"}
 
 
@@ -39,6 +40,7 @@ FEATURES: dict[str, ModelSpec] = {
     "gated shared": small_moe(shared=SHARED, shared_gate=True),
     "plain experts": small_moe(gated=False, activation="relu2"),
     "clamped": small_moe(activation="swiglu_clamped", limit=0.7, bias={"gate": True, "up": True, "down": True}),
+    "situ": small_moe(**SITU, shared=SHARED | SITU),
     "weighed input": small_moe(weigh_input=True),
     "latent": small_moe(SIGMOID, latent={"width": 16, "norm_in": RMS, "norm_out": RMS}, expert_norm=RMS, shared=SHARED),
     "many experts": small_moe(experts=150, top_k=9),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from schedc.spec.model import ModelSpec
+from tests.reference.moe_specs import SITU
 from tests.reference.small_specs import RMS, small_spec
 
 SIGMOID = {"kind": "scaled_sigmoid", "bound": 5.0}
@@ -14,7 +15,6 @@ GATED_DELTA = {
     "kind": "gated_delta", "key_heads": 2, "value_heads": 6, "key_dim": 8, "value_dim": 5, "conv": 3,
     "output_norm": RMS,
 }  # fmt: skip
-SITU = {"activation": "situ", "beta": 0.5, "linear_beta": 0.8}
 
 
 def block(mixer: dict[str, Any] | None = None, **feed_forward: Any) -> dict[str, Any]:

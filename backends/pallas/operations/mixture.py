@@ -57,7 +57,7 @@ def mixed_norm(
     for score in scores[1:]:
         highest = jnp.maximum(highest, score)
     parts = [jnp.exp(score - highest) for score in scores]
-    whole = 1.0 / added(parts)
+    whole = 1.0 / sum_of(parts)
     shares = slices(scratch, factor_rows, rows)
     for j, part in zip((sources, *range(sources)), parts, strict=True):
         store_panels(shares(j), rows, [jnp.broadcast_to(part * whole, (rows, LANES))])
@@ -66,7 +66,7 @@ def mixed_norm(
     mixed = scratch.at[pl.ds(factor_rows + (sources + 1) * rows, panels * rows)]
     for panel in range(panels):
         values = [part * load_whole(source(panel), rows) for part, source in zip(parts, found, strict=True)]
-        store_panels(mixed.at[pl.ds(panel * rows, rows)], rows, [added(values)])
+        store_panels(mixed.at[pl.ds(panel * rows, rows)], rows, [sum_of(values)])
     result = load_panels(mixed, rows, panels)
     if kind is not None:
         factor, shift = norm_vectors(weight, bias, panels)
@@ -74,7 +74,7 @@ def mixed_norm(
     store_operand(out, rows, result, dtype)
 
 
-def added(values):
+def sum_of(values):
     result = values[0]
     for value in values[1:]:
         result = result + value
