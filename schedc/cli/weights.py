@@ -35,11 +35,14 @@ Rounding = Annotated[
 
 
 def opened(path: Path, spec: "ModelSpec", rounding: str | None) -> "WeightSource":
-    """The weights of a file, checked against the spec. Raises UserError as `open_weights` does."""
+    """The weights of a file, checked against the spec; what of it is not read is said on stderr.
+
+    Raises UserError as `open_weights` does.
+    """
     from schedc.weights.open import open_weights
     from schedc.weights.rounded import Rounded
 
-    source = open_weights(path, spec)
+    source = open_weights(path, spec, lambda line: typer.echo(f"note: {line}", err=True))
     return source if rounding is None else Rounded(source, spec)
 
 

@@ -1,5 +1,6 @@
 """Open a file or folder of weights, whichever kind it is, checked against a spec."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from schedc.errors import UserError
@@ -10,13 +11,21 @@ from schedc.weights.safetensors_source import SafetensorsWeights
 from schedc.weights.source import WeightSource, check_weights
 
 
-def open_weights(path: Path, spec: ModelSpec) -> WeightSource:
+def open_weights(path: Path, spec: ModelSpec, note: Callable[[str], None] | None = None) -> WeightSource:
     """A GGUF file, a safetensors file or index, or a folder with one. Tells GGUF by its first bytes or suffix.
 
+    `note` is called with a line for everything stored that no weight of the spec reads.
     Raises UserError if it cannot be read or is truncated, or with every weight that is not as the spec says.
     """
-    source: WeightSource = GgufWeights(path, spec) if _is_gguf(path) else SafetensorsWeights(path, spec)
+    if _is_gguf(path):
+        source: WeightSource = GgufWeights(path, spec)
+        notes: tuple[str, ...] = ()
+    else:
+        source = stored = SafetensorsWeights(path, spec)
+        notes = stored.notes()
     check_weights(source, spec, str(path))
+    for line in notes if note is not None else ():
+        note(line)
     return source
 
 

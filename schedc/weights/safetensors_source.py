@@ -1,17 +1,20 @@
 """Weights out of safetensors files with the names of Hugging Face's models, in one file or in shards."""
 
+from collections.abc import Mapping
 from json import JSONDecodeError, loads
 from pathlib import Path
 
 import numpy as np
 
 from schedc.errors import UserError
+from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec
 from schedc.weights.checkpoints import with_quantised
 from schedc.weights.checkpoints.quantised import QuantisedTensor
 from schedc.weights.safetensors_file import map_tensors
+from schedc.weights.selected_rows import SelectedRows
 from schedc.weights.source import Rows, expected_shapes
-from schedc.weights.tensor_names import best_table
+from schedc.weights.tensor_names import Stored, best_table
 
 INDEX = "model.safetensors.index.json"
 
@@ -30,7 +33,9 @@ class SafetensorsWeights:
         mapped = {name: values for file in self._files for name, values in map_tensors(file).items()}
         tensors = with_quantised(mapped, str(path))
         table = best_table(list(tensors), placements)
-        self._tensors: dict[str, np.ndarray | QuantisedTensor] = {}
+        mixers = {at.layer: at.block.mixer for at in spec.iter_layers()}
+        self._tensors: dict[str, np.ndarray | SelectedRows | QuantisedTensor] = {}
+        self._narrowed: dict[tuple[str, int, int], int] = {}
         unknown = []
         for name, values in tensors.items():
             if table.ignores(name, spec.num_layers):
@@ -40,11 +45,26 @@ class SafetensorsWeights:
                 unknown.append(name)
                 continue
             try:
-                self._tensors.update(stored.weights(values, shapes))
+                self._tensors.update(stored.weights(values, shapes, _groups(stored, mixers)))
             except ValueError as error:
                 raise UserError(f"{path}: {name}: {error}") from None
+            if stored.longer:
+                self._count_narrowed(stored.parts[0], values.size)
         if unknown:
             raise UserError(f"{path}: no decoder like {spec.name} has these tensors: {', '.join(unknown)}")
+
+    def notes(self) -> tuple[str, ...]:
+        """What of the stored numbers is left out."""
+        return tuple(
+            f"{weight}: {stored} numbers are stored, of which the first {used} are read, in {layers} layers"
+            for (weight, stored, used), layers in self._narrowed.items()
+        )
+
+    def _count_narrowed(self, name: str, stored: int) -> None:
+        used = self._tensors[name].shape[0]
+        if used < stored:
+            key = name.split(".", 2)[2], stored, used
+            self._narrowed[key] = self._narrowed.get(key, 0) + 1
 
     def identity(self) -> str:
         stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in self._files]
@@ -70,6 +90,14 @@ class SafetensorsWeights:
         if not isinstance(tensor, QuantisedTensor):
             raise KeyError(f"{name}: not quantised")
         return tensor[rows[0] : rows[1]].numbers()
+
+
+def _groups(stored: Stored, mixers: Mapping[int, Mixer]) -> int:
+    """In how many groups the parts of a tensor lie; 1 for a mixer of another kind, whose weights are not there."""
+    if not stored.by:
+        return 1
+    groups: int = getattr(mixers.get(int(stored.parts[0].split(".")[1])), stored.by, 1)
+    return groups
 
 
 def _files(path: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -10,24 +10,31 @@ from typing import Any
 
 import numpy as np
 
+from schedc.weights.selected_rows import SelectedRows, part_of_every_group
 from schedc.yaml_text import parse_yaml
 
 _EXPERT = "{expert}"
+_EXPERTS = re.compile(r"(?<=\.experts\.)\d+(?=\.)")
+"""An expert's number in the name of its tensor."""
 
 
 @dataclass(frozen=True)
 class Stored:
     """The weights of one tensor, by their names; with `{expert}` in them it is a stack of one tensor an expert.
 
-    Of several `parts` each has its share of the outputs: one after the other, or every n-th when `interleaved`.
-    Stored [out, in], or [in, out] when `inputs_first`.
+    Of several `parts` each has its share of the outputs: one after the other, or every n-th when `interleaved`, or one
+    after the other within each of as many groups as the mixer's field `by` says, such as its heads.
+    Stored [out, in], or [in, out] when `inputs_first`. A tensor may have axes of length one that the weight lacks, and
+    if it may be `longer`, numbers behind the weight's last, which nothing reads.
     """
 
     parts: tuple[str, ...]
     interleaved: bool = False
     inputs_first: bool = False
+    by: str = ""
+    longer: bool = False
 
-    def weights(self, tensor: Any, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Any]]:
+    def weights(self, tensor: Any, shapes: Mapping[str, tuple[int, ...]], groups: int = 1) -> Iterator[tuple[str, Any]]:
         """Views of `tensor`, an array or a quantised weight, which read nothing, by name; `shapes` are the model's.
 
         Raises ValueError if the parts do not make up the tensor.
@@ -35,11 +42,24 @@ class Stored:
         stacked = _EXPERT in self.parts[0]
         for expert, own in enumerate(tensor) if stacked else ((0, tensor),):
             names = [part.replace(_EXPERT, str(expert)) for part in self.parts]
-            yield from zip(names, self._split(own.T if self.inputs_first else own, names, shapes), strict=True)
+            for name, part in zip(
+                names, self._split(own.T if self.inputs_first else own, names, shapes, groups), strict=True
+            ):
+                yield name, self._in_shape(part, shapes.get(name))
+
+    def _in_shape(self, tensor: Any, shape: tuple[int, ...] | None) -> Any:
+        if shape is None or not isinstance(tensor, np.ndarray) or tensor.shape == shape:
+            return tensor
+        if len(tensor.shape) > len(shape):
+            kept = [size for size in tensor.shape if size != 1]
+            tensor = tensor.reshape(kept) if len(kept) == len(shape) else tensor
+        if self.longer and len(tensor.shape) == len(shape) and len(tensor) > shape[0]:
+            tensor = tensor[: shape[0]]
+        return tensor
 
     def _split(
-        self, tensor: np.ndarray, names: list[str], shapes: Mapping[str, tuple[int, ...]]
-    ) -> Iterator[np.ndarray]:
+        self, tensor: Any, names: list[str], shapes: Mapping[str, tuple[int, ...]], groups: int
+    ) -> Iterator[Any]:
         if len(names) == 1:
             yield tensor
             return
@@ -49,6 +69,14 @@ class Stored:
         sizes = [shapes[name][0] if name in shapes else 0 for name in names]
         if sum(sizes) != len(tensor):
             raise ValueError(f"{len(tensor)} outputs, where {', '.join(names)} have {' + '.join(map(str, sizes))}")
+        if any(size % groups for size in sizes):
+            raise ValueError(f"{' + '.join(map(str, sizes))} outputs do not divide into {groups} groups")
+        if groups > 1:
+            each = [size // groups for size in sizes]
+            for part in range(len(each)):
+                rows = part_of_every_group(groups, each, part)
+                yield SelectedRows(tensor, rows) if isinstance(tensor, np.ndarray) else tensor.select(rows)
+            return
         first = 0
         for size in sizes:
             yield tensor[first : first + size]
@@ -74,13 +102,13 @@ class NameTable:
         if layer is None:
             name = self.model.get(tensor)
             return None if name is None else Stored((name,))
-        pattern = re.sub(r"(?<=\.experts\.)\d+(?=\.)", _EXPERT, rest)
+        pattern = _EXPERTS.sub(_EXPERT, rest)
         stored = self.layer.get(pattern) or self._norm(rest, placements.get(layer, "pre"))
         if stored is None:
             return None
         expert = rest.split(".experts.")[1].split(".")[0] if pattern != rest else _EXPERT
         parts = tuple(f"layers.{layer}.{part.replace(_EXPERT, expert)}" for part in stored.parts)
-        return Stored(parts, stored.interleaved, stored.inputs_first)
+        return replace(stored, parts=parts)
 
     def ignores(self, tensor: str, layers: int) -> bool:
         if any(fnmatchcase(tensor, pattern) for pattern in self.ignored):
@@ -113,11 +141,11 @@ def name_tables() -> tuple[NameTable, ...]:
 
 
 def best_table(tensors: list[str], placements: Mapping[int, str]) -> NameTable:
-    """The table that knows the most of these names."""
+    """The table that knows the most of these names; all experts of a layer count as one."""
+    layers, names = len(placements), {_EXPERTS.sub("0", name): None for name in tensors}
 
     def strange(table: NameTable) -> int:
-        layers = len(placements)
-        return sum(table.find(name, placements) is None and not table.ignores(name, layers) for name in tensors)
+        return sum(table.find(name, placements) is None and not table.ignores(name, layers) for name in names)
 
     return min(name_tables(), key=strange)
 
@@ -146,7 +174,7 @@ def _table(name: str, line: list[dict[str, Any]]) -> NameTable:
 def _stored(entry: str | dict[str, Any]) -> Stored:
     if isinstance(entry, str):
         return Stored((entry,))
-    return Stored(tuple(entry["parts"]), entry.get("interleaved", False), entry.get("inputs_first", False))
+    return Stored(**entry | {"parts": tuple(entry["parts"])})
 
 
 def _in_layer(tensor: str) -> tuple[int | None, str]:

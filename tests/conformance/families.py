@@ -19,13 +19,22 @@ from safetensors.numpy import save_file
 HERE = Path(__file__).parent
 PROMPTS = (3, 17, 30)
 """Tokens of the prompts, one sequence each; uneven, so that every row stands elsewhere in tiles and windows."""
+PROMPTS_OF_STATES = (3, 17, 40)
+"""The same where layers keep a state, whose longest sequence has 64 tokens."""
 STEPS = 24
 """Decode steps after the prompt, of given tokens."""
 
 
+CENTRES = {"A_log": -3.0, "dt_bias": 0.0}
+"""By the end of a tensor's name, for decays that keep something of the first of 64 tokens: about 0.97 a token."""
+
+
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of the checkpoint. Vectors lie around `centre`: 1 for the factors of a norm, 0 for what is added."""
+    """A tensor of the checkpoint. Vectors lie around `centre`: 1 for the factors of a norm, 0 for what is added.
+
+    Other tensors have no centre but what `CENTRES` gives them.
+    """
 
     shape: tuple[int, ...]
     centre: float
@@ -53,10 +62,15 @@ class Family:
         """A value of the text model, which a multimodal config wraps."""
         return self.config.get("text_config", self.config)[key]
 
+    @property
+    def prompts(self) -> tuple[int, ...]:
+        text = self.config.get("text_config", self.config)
+        return PROMPTS_OF_STATES if "linear_attn_config" in text or "linear_conv_kernel_dim" in text else PROMPTS
+
     def tokens(self) -> list[list[int]]:
         """The sequences: a prompt and the tokens of the decode steps."""
         random = np.random.default_rng(_seed(self.name))
-        return [random.integers(0, self.text("vocab_size"), prompt + STEPS).tolist() for prompt in PROMPTS]
+        return [random.integers(0, self.text("vocab_size"), prompt + STEPS).tolist() for prompt in self.prompts]
 
     @cached_property
     def stored(self) -> Mapping[str, np.ndarray]:
@@ -65,7 +79,7 @@ class Family:
 
     def logits(self) -> list[np.ndarray]:
         """Torch's f32[tokens, vocab] of every sequence."""
-        return [self.stored[f"logits_{row}"] for row in range(len(PROMPTS))]
+        return [self.stored[f"logits_{row}"] for row in range(len(self.prompts))]
 
     def tensors(self) -> dict[str, Tensor]:
         entries = json.loads(str(self.stored["tensors"]))
@@ -83,7 +97,7 @@ class Family:
 def values_of(name: str, tensor: Tensor) -> np.ndarray:
     """f32, from the name alone: a matrix keeps activations of order one, a vector lies a tenth around its centre."""
     values = np.random.default_rng(_seed(name)).standard_normal(tensor.shape, np.float32)
-    if len(tensor.shape) < 2:
+    if len(tensor.shape) < 2 or tensor.centre:
         return values * np.float32(0.1) + np.float32(tensor.centre)
     return values * np.float32(tensor.shape[-1] ** -0.5)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from schedc.reference.reference import Reference
-from tests.conformance.families import FAMILIES, PROMPTS, STEPS, Family, relative_difference
+from tests.conformance.families import FAMILIES, STEPS, Family, relative_difference
 from tests.conformance.schedc_side import opened, reference_logits
 from tests.kernels.built import in_format
 
@@ -19,7 +19,7 @@ def test_the_reference_agrees_with_transformers(family: Family, tmp_path: Path) 
     spec, source = opened(family, tmp_path)
     found = reference_logits(Reference(in_format(spec, "f32"), source), family)
     for row, (logits, expected) in enumerate(zip(found, family.logits(), strict=True)):
-        assert logits.shape == (PROMPTS[row] + STEPS, spec.vocab)
+        assert logits.shape == (family.prompts[row] + STEPS, spec.vocab)
         assert relative_difference(logits, expected) <= AGREES, f"sequence {row}"
 
 

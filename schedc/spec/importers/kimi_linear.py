@@ -24,10 +24,16 @@ def kimi_linear(config: Config, name: str) -> dict[str, Any]:
     leave_out_prediction_layers(config, "num_nextn_predict_layers")
     own, norm = config.part("linear_attn_config"), rms_norm(config)
     kinds = _layer_kinds(config) if own is None else _numbered_kinds(config, own)
-    delta = _delta_attention(config, norm) if own is None else _delta_attention_of(own, norm)
+    delta = _delta_attention(config, norm) if own is None else _delta_attention_of(config, own, norm)
     mixers = {_FULL: _latent_attention(config), _LINEAR: delta}
     plain, experts = _feed_forward(config, "intermediate_size"), _experts(config, norm)
-    feed_forwards = by_kind(config, plain, experts) or after_the_first(config, plain, experts)
+    feed_forwards = by_kind(config, plain, experts)
+    if feed_forwards is None or config.data.get("first_k_dense_replace") is not None:
+        counted = after_the_first(config, plain, experts)
+        if feed_forwards not in (None, counted):
+            config.refuse("mlp_layer_types", "disagrees with first_k_dense_replace")
+        feed_forwards = counted
+    config.must_be("moe_layer_freq", [1], "experts in every layer after the dense ones are known")
     blocks = [
         {"mixer": mixers[kind], "feed_forward": feed_forward, "norm": norm}
         for kind, feed_forward in zip(kinds, feed_forwards, strict=True)
@@ -67,10 +73,13 @@ def _delta_attention(config: Config, norm: dict[str, Any]) -> dict[str, Any]:
     return _kda(heads, width, conv, norm) | {"decay": {"kind": "softplus"}, "gate_rank": width}
 
 
-def _delta_attention_of(own: Config, norm: dict[str, Any]) -> dict[str, Any]:
-    """As `linear_attn_config` has it."""
+def _delta_attention_of(config: Config, own: Config, norm: dict[str, Any]) -> dict[str, Any]:
+    """As `linear_attn_config` has it, beside which transformers writes its own keys again."""
     heads, width = own.required("num_heads", int), own.required("head_dim", int)
-    kda = _kda(heads, width, own.required("short_conv_kernel_size", int), norm)
+    conv = own.required("short_conv_kernel_size", int)
+    for key, value in (("linear_num_heads", heads), ("linear_head_dim", width), ("linear_conv_kernel_dim", conv)):
+        config.must_be(key, [value], "disagrees with linear_attn_config")
+    kda = _kda(heads, width, conv, norm)
     kda["gate_rank"] = None if own.default("use_full_rank_gate", bool, False) else width
     bound = own.optional("gate_lower_bound", float)
     if bound is not None and bound >= 0:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from schedc.errors import UserError
-from schedc.weights.checkpoints.quantised import Found, QuantisedTensor
+from schedc.weights.checkpoints.quantised import Found, Outputs, QuantisedTensor, rows_of
 
 BLOCK = 128
 SUFFIX = ".weight_scale_inv"
@@ -27,10 +27,9 @@ def read(name: str, tensors: Mapping[str, np.ndarray]) -> Found | None:
             f"float8_e4m3fn would have {list(blocks)}"
         )
 
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         own = np.asarray(scales[np.asarray(rows) // BLOCK], np.float32)
-        held = codes[rows.start : rows.stop : rows.step]
-        return {"codes": held.view(np.uint8), "scale": np.ascontiguousarray(own).view(np.uint32)}
+        return {"codes": rows_of(codes, rows).view(np.uint8), "scale": np.ascontiguousarray(own).view(np.uint32)}
 
     tensor = QuantisedTensor("fp8_block128", range(outputs), inputs, numbers)
     return Found(weight, tensor, frozenset({name, weight}))

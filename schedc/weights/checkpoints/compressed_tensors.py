@@ -11,7 +11,15 @@ import numpy as np
 from ml_dtypes import bfloat16
 
 from schedc.errors import UserError
-from schedc.weights.checkpoints.quantised import Found, QuantisedTensor, by_output, e8m0_checked, nibbles, rows_of
+from schedc.weights.checkpoints.quantised import (
+    Found,
+    Outputs,
+    QuantisedTensor,
+    by_output,
+    e8m0_checked,
+    nibbles,
+    rows_of,
+)
 
 PLAIN = {"int8": "int8", "float8_e4m3fn": "fp8"}
 
@@ -52,7 +60,7 @@ def _plain(stem: str, codes: np.ndarray, scale: np.ndarray) -> QuantisedTensor:
             f"with 1 scale or {outputs}"
         )
 
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         return {"codes": rows_of(codes, rows).view(np.uint8), "scale": by_output(scale, rows)}
 
     return QuantisedTensor(PLAIN[codes.dtype.name], range(outputs), inputs, numbers)
@@ -70,7 +78,7 @@ def _int4(stem: str, packed: np.ndarray, scale: np.ndarray, shape: tuple[int, ..
     if not np.array_equal(np.asarray(scale, np.float32), scale.astype(bfloat16).astype(np.float32)):
         raise UserError(f"{stem}_scale: {scale.dtype.name} scales that are no bf16 numbers; int4 here has bf16 scales")
 
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         words = np.ascontiguousarray(rows_of(packed, rows))
         codes = nibbles(words.view(np.uint8))[:, :inputs] ^ 8  # code + 8, as four bits of two's complement
         return {"codes": codes, "scale": rows_of(scale, rows).astype(bfloat16).view(np.uint16)}
@@ -79,7 +87,7 @@ def _int4(stem: str, packed: np.ndarray, scale: np.ndarray, shape: tuple[int, ..
 
 
 def _mxfp4(packed: np.ndarray, scale: np.ndarray) -> QuantisedTensor:
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         return e8m0_checked(nibbles(rows_of(packed, rows)), rows_of(scale, rows).view(np.uint8))
 
     return QuantisedTensor("mxfp4", range(len(packed)), 2 * packed.shape[1], numbers)
@@ -89,7 +97,7 @@ def _nvfp4(packed: np.ndarray, scale: np.ndarray, factor: np.ndarray) -> Quantis
     """A weight is code · scale / factor; what is kept is the f32 nearest to 1 / factor."""
     tensor_scale = np.float32(1) / np.asarray(factor, np.float32)
 
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         return {
             "codes": nibbles(rows_of(packed, rows)),
             "scale": rows_of(scale, rows).view(np.uint8),

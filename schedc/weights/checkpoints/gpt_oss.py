@@ -9,7 +9,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from schedc.errors import UserError
-from schedc.weights.checkpoints.quantised import Found, QuantisedStack, QuantisedTensor, e8m0_checked, nibbles, rows_of
+from schedc.weights.checkpoints.quantised import (
+    Found,
+    Outputs,
+    QuantisedStack,
+    QuantisedTensor,
+    e8m0_checked,
+    nibbles,
+    rows_of,
+)
 
 GROUP = 32
 
@@ -25,7 +33,7 @@ def read(name: str, tensors: Mapping[str, np.ndarray]) -> Found | None:
     experts, outputs, groups, _ = blocks.shape
 
     def of_expert(expert: int) -> QuantisedTensor:
-        def numbers(rows: range) -> dict[str, np.ndarray]:
+        def numbers(rows: Outputs) -> dict[str, np.ndarray]:
             own = rows_of(blocks[expert], rows)
             return e8m0_checked(nibbles(own.reshape(len(own), -1)), rows_of(scales[expert], rows))
 

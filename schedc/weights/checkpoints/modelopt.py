@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from schedc.weights.checkpoints.quantised import Found, QuantisedTensor, by_output, nibbles, rows_of
+from schedc.weights.checkpoints.quantised import Found, Outputs, QuantisedTensor, by_output, nibbles, rows_of
 
 
 def read(name: str, tensors: Mapping[str, np.ndarray]) -> Found | None:
@@ -13,7 +13,7 @@ def read(name: str, tensors: Mapping[str, np.ndarray]) -> Found | None:
     weight, scale = name.removesuffix("_scale_2"), name.removesuffix("_2")
     packed, scales, tensor_scale = tensors[weight], tensors[scale], tensors[name]
 
-    def numbers(rows: range) -> dict[str, np.ndarray]:
+    def numbers(rows: Outputs) -> dict[str, np.ndarray]:
         return {
             "codes": nibbles(rows_of(packed, rows)),
             "scale": rows_of(scales, rows).view(np.uint8),

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from schedc.errors import UserError
 from schedc.weights.formats import FORMATS
 
-Read = Callable[[range], dict[str, np.ndarray]]
-"""Outputs of the stored tensor → the sections of the format."""
+Outputs = range | npt.NDArray[np.int64]
+"""Outputs of a stored tensor, as a range or one by one."""
+
+Read = Callable[[Outputs], dict[str, np.ndarray]]
+"""Outputs → the sections of the format."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class QuantisedTensor:
     """[out, in] of `format`. Slices of outputs read nothing. `turned`: shown as [in, out], as some checkpoints are."""
 
     format: str
-    outputs: range
+    outputs: Outputs
     inputs: int
     read: Read
     turned: bool = False
@@ -37,6 +41,11 @@ class QuantisedTensor:
     def __getitem__(self, rows: slice) -> "QuantisedTensor":
         assert not self.turned, "only outputs can be cut"
         return replace(self, outputs=self.outputs[rows])
+
+    def select(self, rows: npt.NDArray[np.int64]) -> "QuantisedTensor":
+        """Of its outputs those numbered `rows`, in this order."""
+        assert not self.turned, "only outputs can be chosen"
+        return replace(self, outputs=np.asarray(self.outputs)[rows])
 
     def numbers(self) -> dict[str, np.ndarray]:
         return self.read(self.outputs)
@@ -72,8 +81,10 @@ class Found:
     parts: frozenset[str]
 
 
-def rows_of(values: np.ndarray, outputs: range) -> np.ndarray:
-    return values[outputs.start : outputs.stop : outputs.step]
+def rows_of(values: np.ndarray, outputs: Outputs) -> np.ndarray:
+    if isinstance(outputs, range):
+        return values[outputs.start : outputs.stop : outputs.step]
+    return values[outputs]
 
 
 def nibbles(packed: np.ndarray) -> np.ndarray:
@@ -90,7 +101,7 @@ def e8m0_checked(codes: np.ndarray, scale: np.ndarray) -> dict[str, np.ndarray]:
     return {"codes": codes, "scale": scale}
 
 
-def by_output(scale: np.ndarray, outputs: range) -> np.ndarray:
+def by_output(scale: np.ndarray, outputs: Outputs) -> np.ndarray:
     """f32 scales of the tensor, or one an output, as uint32[rows, 1]."""
     flat = np.asarray(scale, np.float32).reshape(-1)
     chosen = np.full(len(outputs), flat[0]) if flat.size == 1 else rows_of(flat, outputs)
