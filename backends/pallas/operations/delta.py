@@ -89,9 +89,10 @@ def delta_rule(
 ):  # fmt: skip
     """One token of one sequence: S = decay · S; S += k · beta·(v − kᵀS); out = qᵀS, for one group of heads.
 
-    vectors f32[…, 128] has the groups' queries from row 0, their keys from row `key_first` and their values from row
-    `value_first`: `key_heads` and `value_heads` of each. state f32[groups][value_heads][key_rows, 128]; if `keep` is 0
-    it is taken for zeros, whatever it holds. decay and beta f32[groups][value_heads, 128], see `delta_gates`.
+    vectors f32[…, 128] has the queries of all groups from row 0, their keys from row `key_first` and their values from
+    row `value_first`: `key_heads` and `value_heads` of each group. The rest is of this group: state
+    f32[value_heads][key_rows, 128], taken for zeros if `keep` is 0, whatever it holds; decay and beta
+    f32[value_heads, 128], see `delta_gates`.
     """
 
     def first(rows):
@@ -100,26 +101,21 @@ def delta_rule(
     near, far = first(key_heads), first(value_heads)
     query, key = load_f32(vectors, near, key_heads), load_f32(vectors, near + key_first, key_heads)
     value = load_f32(vectors, far + value_first, value_heads)
-    kept, rate = load_f32(decay, far, value_heads), load_f32(beta, far, value_heads)
-    at = first(value_heads * key_rows)
-    shared = value_heads // key_heads
-    keys = [as_column(key[head : head + 1], key_rows) for head in range(key_heads)]
-    queries = [as_column(query[head : head + 1], key_rows) for head in range(key_heads)]
-    told, read = [], []
-    for head in range(value_heads):
-        row = kept[head : head + 1]
-        old = jnp.where(keep > 0, load_f32(state, at + head * key_rows, key_rows), 0.0)
-        old = old * (as_column(row, key_rows) if decay_of == "keys" else row)
-        store_f32(state, at + head * key_rows, old)
-        told.append(jnp.sum(old * keys[head // shared], axis=0, keepdims=True))
-        read.append(jnp.sum(old * queries[head // shared], axis=0, keepdims=True))
-    change = (value - stack(told)) * rate
-    for head in range(value_heads):
-        old = load_f32(state, at + head * key_rows, key_rows)
-        store_f32(state, at + head * key_rows, old + keys[head // shared] * change[head : head + 1])
+    kept, rate = load_f32(decay, 0, value_heads), load_f32(beta, 0, value_heads)
     met = jnp.sum(query * key, axis=1, keepdims=True)
-    met = stack([met[head // shared : head // shared + 1] for head in range(value_heads)])
-    store_f32(out, far, stack(read) + met * change)
+    shared, results = value_heads // key_heads, []
+    for head in range(key_heads):  # One after the other: the columns of one head are all that registers hold.
+        turned, asked = as_column(key[head : head + 1], key_rows), as_column(query[head : head + 1], key_rows)
+        for place in range(head * shared, (head + 1) * shared):
+            row = slice(place, place + 1)
+            old = jnp.where(keep > 0, load_f32(state, place * key_rows, key_rows), 0.0)
+            old = old * (as_column(kept[row], key_rows) if decay_of == "keys" else kept[row])
+            told = jnp.sum(old * turned, axis=0, keepdims=True)
+            read = jnp.sum(old * asked, axis=0, keepdims=True)
+            change = (value[row] - told) * rate[row]
+            store_f32(state, place * key_rows, old + turned * change)
+            results.append(read + met[head : head + 1] * change)
+    store_f32(out, 0, stack(results))
 
 
 def delta_outputs(

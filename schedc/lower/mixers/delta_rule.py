@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from schedc.ir.expr import Const, Counter, Expr, add, as_expr, mul
+from schedc.ir.expr import Const, Counter, Expr, add, mul
 from schedc.ir.program import Attribute, Buffer, Loop, Op, Region
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
@@ -306,18 +306,19 @@ class DeltaRuleLowering:
             eps=mixer.qk_eps,
         )
         groups = head_groups(self.key_heads, self.value_heads)
+        in_group = self.head_stride if groups == 1 else self.value_heads // groups
 
-        def rule(group: Expr | int) -> Op:
+        def rule(group: Expr) -> Op:
+            def of_group(name: str) -> Region:
+                return Region(named(name), in_group, add(mul(row, self.head_stride), mul(group, in_group)))
+
+            states = heads // groups
             return compute(
                 "delta_rule",
-                {
-                    "vectors": convolved,
-                    "decay": of("decay", self.head_stride),
-                    "beta": of("beta", self.head_stride),
-                },
-                {"out": of("read", self.head_stride)} if groups == 1 else {},
-                {"state": replace(state, rows=heads)} | ({} if groups == 1 else {"out": of("read", self.head_stride)}),
-                {**keep, "group": as_expr(group)},
+                {"vectors": convolved, "decay": of_group("decay"), "beta": of_group("beta")},
+                {"out": of_group("read")},
+                {"state": replace(state, rows=states, offset=add(state.offset, mul(group, states)))},
+                {**keep, "group": group},
                 groups=groups,
                 key_heads=self.key_heads // groups,
                 value_heads=self.value_heads // groups,
@@ -328,7 +329,7 @@ class DeltaRuleLowering:
             )
 
         if groups == 1:
-            return convolution, rule(0)
+            return convolution, rule(Const(0))
         counter = Counter(named("heads"))
         return convolution, Loop(counter.name, Const(groups), (rule(counter),))
 
