@@ -9,7 +9,7 @@ from schedc.ir.allocate.clash import ClashSet
 from schedc.ir.allocate.problem import Problem
 from schedc.ir.allocate.share import Shared
 from schedc.ir.errors import IrError
-from schedc.ir.program import ROW_BYTES, Program, walk
+from schedc.ir.program import BLOCKS, ROW_BYTES, Op, Phase, Program
 from schedc.ir.text_print import print_op
 
 
@@ -64,11 +64,28 @@ def refusal(
     at_once = sum(problem.peak()[0] for problem in problems.values()) > capacity
     fullest = problems if at_once or not proven else _members(clash)
     moments = {problem.peak()[1] for problem in fullest.values() if problem.items}
-    operations = list(walk(program.body))
-    where = " and ".join(f"`{print_op(operations[i]).removesuffix(' {')}`" for i in sorted(moments)) or "the start"
+    places = _places(program.body)
+    where = " and ".join(dict.fromkeys(places[i] for i in sorted(moments))) or "the start"
     clashes = tuple(Clash(item.name, pool, item.size * ROW_BYTES) for pool, item in clash.members)
     needed = (shared.bound if proven else shared.rows) * ROW_BYTES
     return DoesNotFit(clashes, needed, capacity * ROW_BYTES, where, proven, clash.irreducible, at_once)
+
+
+def _places(body: tuple[Op, ...]) -> list[str]:
+    """Where every operation is, in program order: its innermost phase, else itself."""
+    found = []
+    for op in body:
+        inner = _places(op.body) if isinstance(op, BLOCKS) else []
+        own = _shortened(print_op(op).removesuffix(" {"))
+        if isinstance(op, Phase):
+            own = f"phase {op.name}"
+            inner = [place if place.startswith("phase ") else own for place in inner]
+        found += [own, *inner]
+    return found
+
+
+def _shortened(text: str, width: int = 80) -> str:
+    return f"`{text}`" if len(text) <= width else f"`{text[:width]}…`"
 
 
 def _members(clash: ClashSet) -> dict[str, Problem]:

@@ -111,7 +111,10 @@ class ScheduleOptions:
             show_default="the form of the fewest cycles",
         ),
     ] = None
-    wire: Annotated[Format, _option("--wire", help="Format of what devices send each other to be summed.")] = "f32"
+    wire: Annotated[
+        Format | None,
+        _option("--wire", help="Format of what devices send each other to be summed.", show_default="f32"),
+    ] = None
 
     def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
         """Raises UserError for bad values."""
@@ -124,7 +127,9 @@ class ScheduleOptions:
         from schedc.placement.rules import PlacementRules
         from schedc.schedule.registry import find_policy
         from schedc.target.target import parse_target
+        from schedc.weights.families import refuse_unused_formats
 
+        refuse_unused_formats(spec)
         target = parse_target(self.target, 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})

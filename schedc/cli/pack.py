@@ -90,8 +90,9 @@ def parse_devices(text: str, devices: int) -> list[int]:
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise UserError(f"--device {text}: must be all, or like 3, 8-15 or 0,2,4")
+        if dash and int(last) < int(first):
+            raise UserError(f"--device {text}: {part} ends before it begins; write {last}-{first}")
         found |= dict.fromkeys(range(int(first), int(last if dash else first) + 1))
-    beyond = [number for number in found if number >= devices]
-    if beyond or not found:
+    if any(number >= devices for number in found):
         raise UserError(f"--device {text}: the kernel has the devices 0 to {devices - 1}")
     return list(found)

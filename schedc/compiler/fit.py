@@ -47,9 +47,9 @@ def does_not_fit(
     """The error to show, with what would fit."""
     lines = [
         f"{spec.name} does not fit the VMEM of {target.name} under policy {policy}: "
-        f"{error.missing_bytes} bytes too many ({error.needed_bytes} of {error.capacity_bytes})",
-        f"  at {error.where}" + ("" if error.proven else " (the search for a tighter packing ran out of time)"),
-        *(f"  {clash.buffer} in pool {clash.pool}: {clash.bytes} bytes" for clash in error.clashes),
+        f"{error.missing_bytes:,} bytes too many ({error.needed_bytes:,} of {error.capacity_bytes:,})",
+        f"  fullest in {error.where}" + ("" if error.proven else " (the search for a tighter packing ran out of time)"),
+        *(f"  {clash.buffer} in pool {clash.pool}: {clash.bytes:,} bytes" for clash in error.clashes),
     ]
     found = remedies(spec, target, Trial("", shape, policy, dict(settings or {})))
     lines += [f"  would fit: {found[0]}", *(f"         or: {command}" for command in found[1:])] if found else [

@@ -15,7 +15,7 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
     feed_forwards = [block.feed_forward for run in spec.layers for block in run.pattern]
     if rules.dense != "columns" and not any(isinstance(part, Dense) for part in feed_forwards):
         yield "placement.dense: the model has no dense feed-forward; leave it out"
-    if rules.kv == "sequence" and devices > 1:
+    if rules.kv == "sequence":
         yield from _in_turn(spec, rules)
     experts = rules.experts
     if experts is None:

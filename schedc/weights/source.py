@@ -105,7 +105,7 @@ def expected_shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
     }
     for at in spec.iter_layers():
         for name, shape in spec.layer_parameters(at.block).items():
-            for weight, own in _each_expert(_layer_name(name), shape):
+            for weight, own in _each_expert(weight_name(name), shape):
                 shapes[f"layers.{at.layer}.{weight}"] = own if weight.endswith("_conv") else own[::-1]
     return shapes
 
@@ -124,7 +124,7 @@ def _outer_name(name: str) -> str:
     return "embed" if name == "embedding" else name
 
 
-def _layer_name(name: str) -> str:
+def weight_name(name: str) -> str:
     """`mixer.q_norm_weight` → `attn.q_norm`, `feed_forward.up_bias` → `mlp.up_bias`."""
     part, _, weight = name.partition(".")
     match part:

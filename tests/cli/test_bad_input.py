@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from schedc.spec.dump import dump_spec
+from schedc.spec.load import load_spec
 from schedc.weights.fetch import fetch_weights
 
 from .conftest import Command, refused
@@ -42,7 +44,7 @@ def test_all_faults_of_a_spec_come_at_once_with_their_key_paths(schedc: Command)
         "  layers[0].repeat: must be more than 0, not 0\n"
         "  layers[0].pattern[0].feed_forward.gated: must be true or false, not 'maybe'\n"
         "  layers[0].pattern[0].feed_forward.activation: "
-        "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2' or 'swiglu_clamped', not 'sliu'"
+        "must be 'silu', 'gelu', 'gelu_tanh', 'relu', 'relu2', 'swiglu_clamped' or 'situ', not 'sliu'"
     )
 
 
@@ -64,10 +66,10 @@ def test_a_schedule_that_does_not_fit_names_the_buffers_the_bytes_and_what_would
     lines = refused(schedc("compile", "smollm2-135m", *small, "--set", "depth=8"), code=1).splitlines()
     assert lines[0] == (
         "smollm2-135m does not fit the VMEM of small:2x2x1 under policy ring: "
-        "6173696 bytes too many (17424384 of 11250688)"
+        "6,173,696 bytes too many (17,424,384 of 11,250,688)"
     )
     assert lines[2:] == [
-        "  weights_slot in pool stream: 15728640 bytes",
+        "  weights_slot in pool stream: 15,728,640 bytes",
         "  would fit: --set depth=4",
         "         or: --set slot_mib=1",
         "         or: --policy double_buffer without --set depth",
@@ -84,11 +86,11 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
     lines = refused(schedc("compile", "smollm2-135m", "--target", "./tiny.yaml", "--no-check"), code=1).splitlines()
     assert lines[0] == (
         "smollm2-135m does not fit the VMEM of tiny:2x2x1 under policy ring: "
-        "2929664 bytes too many (4743168 of 1813504)"
+        "2,929,664 bytes too many (4,743,168 of 1,813,504)"
     )
-    assert lines[1].startswith("  at `compute zero(out: write rope_row[0 +: 16])` and `compute zero(")
+    assert lines[1] == "  fullest in phase fetch and phase heads"
     assert lines[2:] == [
-        "  weights_slot in pool stream: 3932160 bytes",
+        "  weights_slot in pool stream: 3,932,160 bytes",
         "  would fit: --set slot_mib=0.5",
     ]
     assert [path.name for path in Path("out").iterdir()] == []
@@ -118,6 +120,10 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "no policy is called 'rng'; did you mean ring? Your own: ./file.py:function",
         ),
         (["smollm2-135m", "--policy", "./none.py:f"], "policy file none.py does not exist"),
+        (
+            ["smollm2-135m", "--wire", "bf16"],
+            "--wire bf16: one device has nobody to talk to; give --devices, or leave it out",
+        ),
         (
             ["smollm2-135m", "--set", "dpth=4"],
             "policy ring has no setting dpth; its settings: depth (default 0), slot_mib (default 2.0), "
@@ -152,6 +158,14 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
 )
 def test_bad_arguments_of_compile(schedc: Command, arguments: list[str], message: str) -> None:
     assert refused(schedc("compile", *arguments, "--no-check")) == message
+
+
+def test_a_format_for_weights_that_the_model_lacks_is_refused(schedc: Command) -> None:
+    Path("mine.yaml").write_text(dump_spec(load_spec("smollm2-135m")) + "quantization: {experts: int8}\n")
+    said = refused(schedc("compile", "./mine.yaml", "--no-check"))
+    assert said == (
+        "smollm2-135m:\n  quantization.experts: the model has none, only attention, dense, head; leave it out"
+    )
 
 
 def test_a_form_that_changes_nothing_is_refused(schedc: Command) -> None:
@@ -272,5 +286,5 @@ def test_a_damaged_or_old_output_is_refused(schedc: Command) -> None:
     assert refused(schedc("inspect", "ir", "out")) == "out/manifest.json: is not a manifest of schedc; compile again"
     manifest.write_text('{"interface": 0, "spec": {}, "weights": {"layouts": []}}')
     assert refused(schedc("inspect", "ir", "out")) == (
-        "out/manifest.json: has interface 0, this schedc has 2; compile again"
+        "out/manifest.json: has interface 0, this schedc has 3; compile again"
     )

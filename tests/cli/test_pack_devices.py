@@ -42,7 +42,7 @@ def test_a_host_packs_its_own_devices_alone(schedc: Command, folder: Path) -> No
         ("4", "--device 4: the kernel has the devices 0 to 3"),
         ("2-9", "--device 2-9: the kernel has the devices 0 to 3"),
         ("x", "--device x: must be all, or like 3, 8-15 or 0,2,4"),
-        ("3-2", "--device 3-2: the kernel has the devices 0 to 3"),
+        ("3-2", "--device 3-2: 3-2 ends before it begins; write 2-3"),
     ],
 )
 def test_a_device_that_there_is_not_is_refused(schedc: Command, folder: Path, text: str, message: str) -> None:

@@ -25,19 +25,21 @@ MEMORY_SHARE = 0.125
 
 
 def communication_for(
-    hidden: int, rows: int, target: Target, all_reduce: str | None = None, wire: WordDtype = "f32"
+    hidden: int, rows: int, target: Target, all_reduce: str | None = None, wire: WordDtype | None = None
 ) -> Communication:
     """How the devices of a step that are used sum f32[rows, hidden]: by `all_reduce`, or what is quickest for it.
+
+    The wire is f32 unless it is given.
 
     Raises UserError for an algorithm that does not exist, or cannot serve these devices.
     """
     topology, devices = topology_of(target), target.devices_used
     if devices == 1:
-        if all_reduce is not None:
-            raise UserError(
-                f"--collective {all_reduce}: one device has nobody to talk to; give --devices, or leave it out"
-            )
-        return Communication(topology, wire=wire)
+        for option, asked in (("--collective", all_reduce), ("--wire", wire)):
+            if asked is not None:
+                raise UserError(f"{option} {asked}: one device has nobody to talk to; give --devices, or leave it out")
+        return Communication(topology)
+    wire = wire or "f32"
     height = ceil_div(hidden, LANES) * round_up(rows, SUBLANES)
     summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, height, wire)
     if all_reduce is not None:

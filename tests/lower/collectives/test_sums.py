@@ -94,3 +94,5 @@ def test_the_algorithm_is_the_quickest_unless_it_is_named() -> None:
         communication_for(4096, 8, eight, "rng")
     with pytest.raises(UserError, match="one device has nobody to talk to; give --devices"):
         communication_for(4096, 8, parse_target("tpu7x"), "ring")
+    with pytest.raises(UserError, match="--wire bf16: one device has nobody to talk to"):
+        communication_for(4096, 8, parse_target("tpu7x"), wire="bf16")
