@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -22,6 +22,7 @@ StoredFormat = Literal[
     "bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4_g64", "int4_g128", "mxfp4", "nvfp4"
 ]
 CacheFormat = Literal["bf16", "f32", "fp8"]
+RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
 _PANEL = "Schedule"
 
@@ -67,6 +68,13 @@ class ScheduleOptions:
             show_default="by the rules that `schedc inspect placement` shows",
         ),
     ] = None
+    rows_are: Annotated[
+        RowsAre,
+        _option(
+            "--rows-are",
+            help="What the rows of a step are: sequences, or consecutive tokens of one sequence (to verify a draft).",
+        ),
+    ] = "sequences"
     context: Annotated[
         int | None,
         _option(
@@ -140,17 +148,18 @@ class ScheduleOptions:
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
         rules = PlacementRules() if self.placement is None else load_rules(self.placement)
         if self.devices is None:
-            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules), target)
+            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=self.rows_are), target)
             target = parse_target(self.target, fewest)
-        refuse_what_is_not_lowered(spec, StepShape(rows, context, devices=target.devices_used, placement=rules))
+        asked = StepShape(rows, context, logits, target.devices_used, rules, rows_are=self.rows_are)
+        refuse_what_is_not_lowered(spec, asked)
         talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
         forms = parse_forms(self.forms)
-        shape = StepShape(rows, context, logits, target.devices_used, rules, talk, forms=forms)
+        shape = replace(asked, communication=talk, forms=forms)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""
-        names = {"settings": "set", "forms": "form"}
+        names = {"settings": "set", "forms": "form", "rows_are": "rows-are"}
         changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{names.get(name, name)}" for name in changed]
 

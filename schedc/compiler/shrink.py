@@ -108,7 +108,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
         for stream in full.graph.streams
     }
     dtype = number_format or request.spec.kv.dtype
-    kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype)
+    kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype, request.shape)
     context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens)
     shape = replace(request.shape, context=context, logits=True, pages=0)
     spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
@@ -123,6 +123,8 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
         "rows": shape.rows,
         "context": shape.context,
     }
+    if shape.rows_are != "sequences":
+        attributes["rows_are"] = shape.rows_are
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
     made = Schedule(graph, plan, with_products(assembly.program(), shape, request.target), assembly.layouts())
     return Shrunk(spec, shape, made, differences(_with_logits(request, full), made.program))
@@ -202,10 +204,10 @@ def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
     full = kv.each
 
     def alike(kv_heads: int) -> bool:
-        at_once, full_at_once = (rows_at_once(shape.rows, heads) for heads in (kv_heads, full))
+        at_once, full_at_once = (rows_at_once(shape.sequences, heads) for heads in (kv_heads, full))
         panels = ceil((group + 2) * kv_heads * head_dim / LANES)
-        same_groups = (at_once == shape.rows) == (full_at_once == shape.rows) and (at_once == 1) == (full_at_once == 1)
-        return same_groups and kv_heads % 2 == full % 2 and cuts[0].units(panels) is not None
+        same = _same_groups(at_once, full_at_once, shape.sequences) and kv_heads % 2 == full % 2
+        return same and cuts[0].units(panels) is not None
 
     kv_heads = next((heads for heads in range(min(full, 2), full) if alike(heads)), full) * kv.ring
     return {"kv_heads": kv_heads, "heads": kv_heads * group}
@@ -218,16 +220,16 @@ def _small_mla(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
     """
     split = latent_split(mixer["heads"], shape.devices, shape.placement)
     width, q_rank = mixer["nope_dim"] + mixer["rope_dim"], mixer["q_rank"]
-    full_at_once = rows_at_once(shape.rows, latent_chains(split.each))
+    full_at_once = rows_at_once(shape.sequences, latent_chains(split.each))
 
     def fits(heads: int, kv_panels: int, q_panels: int) -> bool:
         queries, gate = ceil(heads * width / LANES), ceil(heads * mixer["value_dim"] / LANES)
         entering = kv_panels + ceil(mixer["rope_dim"] / LANES) + (q_panels or queries)
         entering += gate if mixer["output_gate"] else 0
         sizes = [entering, *([queries] if q_panels else []), heads, heads]
-        at_once = rows_at_once(shape.rows, latent_chains(heads))
-        same_groups = (at_once == shape.rows) == (full_at_once == shape.rows) and (at_once == 1) == (full_at_once == 1)
-        return same_groups and all(cut.units(size) is not None for cut, size in zip(cuts, sizes, strict=False))
+        at_once = rows_at_once(shape.sequences, latent_chains(heads))
+        possible = all(cut.units(size) is not None for cut, size in zip(cuts, sizes, strict=False))
+        return possible and _same_groups(at_once, full_at_once, shape.sequences)
 
     def panels(rank: int) -> range:
         return range(min(2, ceil(rank / LANES)), ceil(rank / LANES) + 1)
@@ -268,6 +270,11 @@ def _small_delta_rule(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShap
 
     heads = next((heads for heads in range(min(2, kv.each), kv.each) if fits(heads)), kv.each) * kv.ring
     return {"heads": heads} if "heads" in mixer else {"key_heads": heads, "value_heads": heads * group}
+
+
+def _same_groups(at_once: int, full_at_once: int, sequences: int) -> bool:
+    """Whether all sequences together, several of them or one by one."""
+    return (at_once == sequences) == (full_at_once == sequences) and (at_once == 1) == (full_at_once == 1)
 
 
 def _in_panels(full: int, panels: int) -> int:
@@ -329,10 +336,10 @@ def _width(full: int, cuts: list[Cut], matrices: int = 1) -> int:
     return _in_panels(full, next(fits, panels))
 
 
-def _kv_tokens(full: int, full_dtype: str, dtype: str) -> int:
-    """A tile of two chunks if there were more, of one if there was one."""
+def _kv_tokens(full: int, full_dtype: str, dtype: str, shape: StepShape) -> int:
+    """A tile of two chunks if there were more, of one if there was one; room for the tokens of a step."""
     chunk, full_chunk = chunk_tokens(dtype), chunk_tokens(full_dtype)
-    wanted = min(full // full_chunk, 2) * chunk
+    wanted = max(min(full // full_chunk, 2) * chunk, shape.sequence_rows)
     return min(tokens for tokens in KV_TOKENS if tokens >= wanted)
 
 

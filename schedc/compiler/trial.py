@@ -38,11 +38,12 @@ State = list[Kept]
 
 @dataclass(frozen=True)
 class Step:
-    """A token, its position and whether it counts, for every row."""
+    """A token, its position, whether it counts and of which sequence it is, for every row."""
 
     tokens: tuple[int, ...]
     positions: tuple[int, ...]
     active: tuple[bool, ...]
+    sequences: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,14 @@ class Trial:
         self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
-        for row in range(shape.rows):
-            self.decoder.fill(row, [kept_of_row(kept, row, self.decoder.caches.capacity) for kept in self.state])
+        for sequence in range(shape.sequences):
+            kept = [kept_of_row(kept, sequence, self.decoder.caches.capacity) for kept in self.state]
+            self.decoder.fill(sequence, kept)
 
     def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
         """Pages in disorder, int[rows, tiles]."""
         tiles, pages = -(-self.shape.context // tokens), self.shape.page_count(tokens)
-        return np.random.default_rng(seed).permutation(pages)[page_table(None, self.shape.rows, tiles, pages)]
+        return np.random.default_rng(seed).permutation(pages)[page_table(None, self.shape.sequences, tiles, pages)]
 
     def _random_state(self) -> State:
         state: State = []
@@ -115,25 +117,26 @@ class Trial:
                 state.append(Recurrent(*(self._random.standard_normal(size, np.float32) for size in sizes)))
                 continue
             layout = self.decoder.caches.layout(at)
-            sizes = [(self.shape.rows, layout.capacity, layout.heads, side.width) for side in layout.sides]
+            sizes = [(self.shape.sequences, layout.capacity, layout.heads, side.width) for side in layout.sides]
             sides = [self._random.standard_normal(size, np.float32) for size in sizes]
             state.append(tuple(np.asarray(side.astype(DTYPES[layout.dtype]), np.float32) for side in sides))
         return state
 
     def step(self, positions: Sequence[int], active: Sequence[bool] | None = None) -> Outcome:
-        """One step of random tokens. Both then go on with the caches that they have written."""
+        """One step of random tokens at the `positions` of all rows. Both go on with the caches they have written."""
         tokens = self._random.integers(0, self.spec.vocab, self.shape.rows)
         given = Step(
             tuple(int(token) for token in tokens),
             tuple(positions),
             (True,) * self.shape.rows if active is None else tuple(active),
+            tuple(row if self.shape.rows_are == "sequences" else 0 for row in range(self.shape.rows)),
         )
         exact_logits, exact = self._expected(self._exact, given)
         rounded_logits, rounded = exact_logits, exact
         if self._rounded is not self._exact:
             rounded_logits, rounded = self._expected(self._rounded, given)
         before = self.kernel_state()
-        answer = self.decoder.step(given.tokens, given.positions, given.active)
+        answer = self.decoder.step(given.tokens, given.positions[: self.shape.sequences], given.active)
         outcome = Outcome(
             given,
             answer["device_ids"],
@@ -165,8 +168,11 @@ class Trial:
                 else:
                     places.append(tuple(jnp.asarray(np.stack(side), dtype) for side in sides))
             runs.append(tuple(places))
-        cache = Cache(tuple(runs), self.decoder.caches.capacity)
-        logits, cache = reference.decode(step.tokens, step.positions, cache)
+        before = Cache(tuple(runs), self.decoder.caches.capacity)
+        if self.shape.rows_are == "tokens":
+            logits, cache = reference.extend(step.tokens, step.positions[0], sum(step.active), before)
+        else:
+            logits, cache = reference.decode(step.tokens, step.positions, before)
         return logits, cache.layers(self.spec)
 
     def _write(self, new: State, step: Step) -> None:
@@ -175,7 +181,7 @@ class Trial:
             dtype = np.float32 if isinstance(kept, Recurrent) else DTYPES[self.spec.kv.dtype]
             for row, position in enumerate(step.positions):
                 if step.active[row]:
-                    at = _newest(kept, row, position)
+                    at = _newest(kept, step.sequences[row], position)
                     for side, new_side in zip(kept, new_kept, strict=True):
                         side[at] = np.asarray(new_side[at].astype(dtype), np.float32)
 
@@ -256,7 +262,8 @@ def _logit_problems(outcome: Outcome, row: int, where: str, found: Difference) -
 
 def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> list[str]:
     lines = []
-    rows = np.arange(len(outcome.step.positions))
+    active = np.array(outcome.step.active)
+    written = np.array(outcome.step.sequences)[active], np.array(outcome.step.positions)[active]
     for at in spec.iter_layers():
         if isinstance(outcome.got[at.layer], Recurrent):
             lines += _state_problems(outcome, at.layer, found)
@@ -267,13 +274,12 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
             name = sides[side].name
             before, got = outcome.before[at.layer][side], outcome.got[at.layer][side]
             kept = np.ones(got.shape[:2], bool)
-            kept[rows, outcome.step.positions] = ~np.array(outcome.step.active)
+            kept[written] = False
             changed = np.argwhere(kept & (before.view(np.int32) != got.view(np.int32)).any(axis=(2, 3)))
             if len(changed):
                 row, position = changed[0]
                 lines.append(f"layer {at.layer}: {name} of row {row} at position {position} changed, and was not to")
-            for row in rows[np.array(outcome.step.active)]:
-                position = outcome.step.positions[row]
+            for row, position in zip(*written, strict=True):
                 worst = _largest(got[row, position] - expected[row, position])
                 if worst > found.cache_limit:
                     lines.append(
@@ -312,7 +318,8 @@ def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool
         ordered = kept if reordered else kernel_cache(kept, at.block.mixer)
         for row, position in enumerate(outcome.step.positions):
             if outcome.step.active[row]:
-                parts += [side[_newest(kept, row, position)].reshape(-1) for side in ordered]
+                at = _newest(kept, outcome.step.sequences[row], position)
+                parts += [side[at].reshape(-1) for side in ordered]
     return np.concatenate(parts)
 
 
@@ -321,12 +328,16 @@ def _largest(differences: np.ndarray) -> float:
     return float(np.where(np.isfinite(differences), np.abs(differences), np.inf).max())
 
 
-def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[tuple[tuple[int, ...], tuple[bool, ...]]]:
-    """(positions, active) of the steps that show most: borders of cache tiles, of windows and of the context.
+PositionsAndActive = tuple[tuple[int, ...], tuple[bool, ...]]
 
-    Every row stands elsewhere and some are inactive. The last step goes on from the one before it, with every other
-    row inactive; a single row has one step more, in which it is inactive.
-    """
+
+def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[PositionsAndActive]:
+    """(positions, active) of the steps that show most: borders of cache tiles, of windows and of the context."""
+    order = _borders(spec, shape, kv_tokens)
+    return _by_token(order, shape) if shape.rows_are == "tokens" else _by_sequence(order, shape)
+
+
+def _borders(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[int]:
     borders = {0, 1, shape.context - 1}
     for border in (kv_tokens, 2 * kv_tokens, 3 * kv_tokens):
         borders |= {border - 1, border}
@@ -334,7 +345,30 @@ def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[tup
         window = getattr(at.block.mixer, "window", None)
         if window is not None:
             borders |= {window - 1, window, window + kv_tokens - 1, window + kv_tokens}
-    order = sorted(border for border in borders if 0 <= border < shape.context)
+    return sorted(border for border in borders if 0 <= border < shape.context)
+
+
+def _by_token(order: list[int], shape: StepShape) -> list[PositionsAndActive]:
+    """Tokens on both sides of every border, the last one of them inactive every other time.
+
+    The last steps go on behind some of the tokens of the one before, from nothing, and are inactive.
+    """
+    rows, steps = shape.rows, []
+
+    def step(first: int, count: int) -> PositionsAndActive:
+        active = max(0, min(count, shape.context - first))
+        return tuple(range(first, first + rows)), tuple(row < active for row in range(rows))
+
+    for number, first in enumerate(sorted({max(0, border - rows // 2) for border in order})):
+        steps.append(step(first, rows - number % 2 if rows > 1 else 1))
+    accepted = steps[-2:][0][0][0] + rows // 2
+    return [*steps, step(accepted, rows), step(0, 1), step(accepted, 0)]
+
+
+def _by_sequence(order: list[int], shape: StepShape) -> list[PositionsAndActive]:
+    """Every row stands elsewhere and some are inactive. The last step goes on from the one before it, with every other
+    row inactive; a single row has one step more, in which it is inactive.
+    """
     rows = shape.rows
     steps = []
     for first in range(0, max(len(order), rows), rows):

@@ -30,6 +30,7 @@ ROWS_OF: Mapping[str, tuple[str, ...]] = {
     "pack_wire": ("x",),
     "sum_wire": ("blocks",),
     "unpack_wire": ("out",),
+    "merge_tokens": ("chunks",),
 }
 """Operands whose rows are among the attributes, as `<operand>_rows`: of operations that are not told a shape."""
 
@@ -127,6 +128,19 @@ def of_attend(work: Work) -> Features:
     }
 
 
+def of_attend_tokens(work: Work) -> Features:
+    """A pair is a kv head, which the queries of all rows meet together."""
+    scores = work["kv_heads"] * work["group"] * work["rows"] / SUBLANES * work["tokens"] / LANES
+    tiles = work["kv_heads"] * work.panels("head_dim") * work["tokens"] / LANES
+    return {
+        "pairs": float(work["kv_heads"]),
+        "score_registers": scores,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+    }
+
+
 def of_join_heads(work: Work) -> Features:
     registers = work["heads"] * work.registers(work.panels("head_dim"))
     return {"registers": registers, "narrow_registers": registers * (work["head_dim"] % LANES != 0)}
@@ -155,6 +169,18 @@ def of_attend_latent(work: Work) -> Features:
     return {
         "pairs": float(work["sequences"]),
         "score_registers": work["sequences"] * -(-work["heads"] // SUBLANES) * work["tokens"] / LANES,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+    }
+
+
+def of_attend_latent_tokens(work: Work) -> Features:
+    """The same of one sequence, with the queries of all rows."""
+    tiles = work["panels"] * work["tokens"] / LANES
+    return {
+        "pairs": 1.0,
+        "score_registers": work["heads"] * work["rows"] / SUBLANES * work["tokens"] / LANES,
         "tiles": tiles,
         "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
         "later": float(not work["first"]),
@@ -209,13 +235,16 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "split_heads": of_split_heads,
     "sum_squares": of_squares,
     "merge_newest": lambda work: {"panels": float(work["panels"])},
+    "merge_tokens": lambda work: {"panels": work["chunks_rows"] / SUBLANES},
     "attend": of_attend,
+    "attend_tokens": of_attend_tokens,
     "join_heads": of_join_heads,
     "latent_token": lambda work: {"registers": work.registers(work.panels("rank") + work.panels("rope_dim"))},
     "latent_queries": of_latent_queries,
     "each_head": of_each_head,
     "gather_queries": of_gather_queries,
     "attend_latent": of_attend_latent,
+    "attend_latent_tokens": of_attend_latent_tokens,
     "latent_outputs": of_heads("rank"),
     "join_values": of_heads("value_dim"),
     "by_sequence": lambda work: {"registers": work["sequences"] * work["stride"] / SUBLANES},
@@ -251,7 +280,10 @@ UNMEASURED: Mapping[str, str] = {
     "latent_queries": "split_heads",
     "each_head": "matmul",
     "gather_queries": "plain",
+    "merge_tokens": "merge_newest",
+    "attend_tokens": "attend",
     "attend_latent": "attend",
+    "attend_latent_tokens": "attend",
     "latent_outputs": "join_heads",
     "join_values": "plain",
 }

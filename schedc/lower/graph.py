@@ -34,6 +34,10 @@ def round_up(a: int, multiple: int) -> int:
     return ceil_div(a, multiple) * multiple
 
 
+RowsAre = Literal["sequences", "tokens"]
+"""What the rows of a step are: sequences that know nothing of each other, or consecutive tokens of one sequence."""
+
+
 @dataclass(frozen=True)
 class StepShape:
     """The size of a step: `rows` sequences of up to `context` tokens; `logits`: write them out beside the ids.
@@ -51,9 +55,24 @@ class StepShape:
     pages: int = 0
     """Of a paged cache; 0: as many as all sequences need together when they are full."""
     forms: tuple[tuple[str, str], ...] = ()
+    rows_are: RowsAre = "sequences"
 
     def page_count(self, page_tokens: int) -> int:
-        return self.pages or self.rows * ceil_div(self.context, page_tokens)
+        return self.pages or self.sequences * ceil_div(self.context, page_tokens)
+
+    @property
+    def sequences(self) -> int:
+        return self.rows if self.rows_are == "sequences" else 1
+
+    @property
+    def sequence_rows(self) -> int:
+        """Rows of one sequence."""
+        return self.rows // self.sequences
+
+    @property
+    def padded_sequences(self) -> int:
+        """Of what every row has a part by itself, that of the padded rows too."""
+        return self.padded_rows if self.rows_are == "sequences" else 1
 
     @property
     def padded_rows(self) -> int:

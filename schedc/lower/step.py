@@ -20,7 +20,6 @@ from schedc.ir.program import (
 )
 from schedc.lower.block import BlockLowering
 from schedc.lower.caches.paged import page_table
-from schedc.lower.caches.stream import is_active
 from schedc.lower.collectives.sums import LoopCuts, Sums
 from schedc.lower.graph import (
     LANES,
@@ -42,6 +41,7 @@ from schedc.lower.norms import norm_items, norm_kind, norm_vectors
 from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.residuals.registry import lower_residual
 from schedc.lower.residuals.stream import residual_rows
+from schedc.lower.rows import count_rows, is_active, position_of, row_scalars
 from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
@@ -123,12 +123,7 @@ class StepLowering:
         return Declarations(
             tuple(buffers),
             tuple(arrays),
-            (
-                Scalars("token", shape.rows, 0, self.spec.vocab - 1, "input"),
-                Scalars("position", shape.rows, 0, shape.context - 1, "input"),
-                Scalars("active", shape.rows, 0, 1, "input"),
-                *self._pages(),
-            ),
+            (*row_scalars(shape, self.spec.vocab), *self._pages()),
             tuple(semaphores),
             (self.embedding, *self.rope_tables.values()),
         )
@@ -137,7 +132,7 @@ class StepLowering:
         tokens = self.spec.kv.page_tokens
         if tokens is None:
             return ()
-        return (page_table(self.shape.rows, ceil_div(self.shape.context, tokens), self.shape.page_count(tokens)),)
+        return (page_table(self.shape.sequences, ceil_div(self.shape.context, tokens), self.shape.page_count(tokens)),)
 
     def _rope_row(self, mixer: Mixer) -> Region | None:
         if not mixer.rotary_dim:
@@ -162,7 +157,7 @@ class StepLowering:
                 size = table.position_rows
                 starts.append(
                     Start(
-                        Region(table.name, size, mul(Element("position", row), size)),
+                        Region(table.name, size, mul(position_of(self.shape, row), size)),
                         Region(f"{table.name}_row", size, mul(row, size)),
                         SemaphoreRef(f"{table.name}_arrived", row),
                     )
@@ -178,7 +173,7 @@ class StepLowering:
             declared = [buffer for buffer in self._declarations().buffers if buffer.name.endswith("_row")]
             clear = [compute("zero", writes={"out": Region(buffer.name, buffer.rows)}) for buffer in declared]
             begin = [op for run in self.blocks for block in run for op in block.begin(grain)]
-            return (*clear, *each_row(rows, fetched), *begin, *self.residual.begin())
+            return (*clear, *each_row(rows, fetched), *count_rows(self.shape), *begin, *self.residual.begin())
 
         def embed(site: Site) -> tuple[Op, ...]:
             padded = self.shape.padded_rows
@@ -239,6 +234,12 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     problems = [*unsupported(spec, shape.devices), *placement_problems(spec, shape.devices, shape.placement)]
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
+    page = spec.kv.page_tokens
+    if page is not None and page < shape.sequence_rows:
+        problems.append(
+            f"kv.page_tokens: {shape.rows} tokens of one sequence can be in more than two pages of {page}; make pages "
+            f"of {shape.rows} tokens or more, or give at most {page} rows"
+        )
     if not 1 <= shape.context <= spec.max_position:
         problems.append(f"context: {shape.context} is not between 1 and max_position {spec.max_position}")
     problems += longrope_problems(spec, shape.context)

@@ -45,7 +45,7 @@ class Caches:
     def layout(self, at: LayerAt) -> CacheLayout:
         """Of the heads of all devices."""
         layers = self.spec.layers[at.run].repeat
-        layout = cache_layout(at.block.mixer, layers, self.shape.rows, self.capacity, self.spec.kv.dtype)
+        layout = cache_layout(at.block.mixer, layers, self.shape.sequences, self.capacity, self.spec.kv.dtype)
         tokens = self.spec.kv.page_tokens
         return layout if tokens is None else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens))
 

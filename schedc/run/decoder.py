@@ -53,7 +53,7 @@ class Decoder:
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
         tiles = -(-shape.context // kv_tokens)
         if spec.kv.layout == "paged":
-            table = page_table(table, shape.rows, tiles, shape.page_count(kv_tokens))
+            table = page_table(table, shape.sequences, tiles, shape.page_count(kv_tokens))
         self.caches = Caches(spec, shape, tiles * kv_tokens, kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
         self.state = {name: self._place(name, partial(_same, cache)) for name, cache in empty.items()}
@@ -96,6 +96,10 @@ class Decoder:
     ) -> dict[str, np.ndarray]:
         """One token a row: `ids` int32[rows], -1 where inactive, and `logits` f32[rows, vocab] if they are written.
 
+        `positions`: one a sequence. Where the rows are consecutive tokens of one, it is that of the first, and active
+        rows come first; the next step begins behind those that are accepted, and what it writes takes the place of the
+        others. Raises ValueError for rows that cannot be such tokens.
+
         `device_ids` int32[devices, rows] are the ids as each device of this host says them; logits are its devices'.
         """
         results = self._call(self._step, tokens, positions, active)
@@ -136,6 +140,7 @@ class Decoder:
         self, call: Any, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None
     ) -> dict[str, Any]:
         """The outputs of a call on these scalars by name; the states are taken over."""
+        self._check_rows(positions, active)
         scalars = {
             "token": np.asarray(tokens, np.int32),
             "position": np.asarray(positions, np.int32),
@@ -147,6 +152,20 @@ class Decoder:
         results = dict(zip(self.kernel.OUTPUTS, call(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True))
         self.state = {name: results[name] for name in self.kernel.STATE}
         return results
+
+    def _check_rows(self, positions: Sequence[int], active: Sequence[bool] | None) -> None:
+        if len(positions) != self.shape.sequences:
+            raise ValueError(f"{len(positions)} positions were given, the kernel takes one of {self.shape.sequences}")
+        if self.shape.rows_are == "tokens":
+            given = [True] * self.rows if active is None else [bool(each) for each in active]
+            count = sum(given)
+            if not all(given[:count]):
+                raise ValueError(f"rows are tokens one after the other, so the active ones come first, not {given}")
+            if positions[0] + count > self.context:
+                raise ValueError(
+                    f"{count} tokens from position {positions[0]} on do not fit the context of {self.context}; "
+                    f"make at most {max(self.context - positions[0], 0)} active"
+                )
 
     def _logits(self, parts: Mapping[int, Any]) -> np.ndarray:
         """f32[rows, vocab] from every device's panels of the padded rows."""

@@ -84,12 +84,13 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
 
 
 def kv_tokens(lowering: StepLowering) -> tuple[int, ...]:
-    """Tiles of the cache that a plan may choose from, largest first: whole chunks; of a paged cache its page."""
+    """Tiles of the cache that a plan may choose from, largest first: whole chunks, with room for the tokens of a step;
+    of a paged cache its page."""
     kv = lowering.spec.kv
     if kv.page_tokens is not None:
         return (kv.page_tokens,)
     chunk = chunk_tokens(kv.dtype)
-    whole = [tokens for tokens in KV_TOKENS if tokens % chunk == 0]
+    whole = [tokens for tokens in KV_TOKENS if tokens % chunk == 0 and tokens >= lowering.shape.sequence_rows]
     longest = round_up(lowering.shape.context, chunk)
     return tuple(tokens for tokens in whole if tokens <= max(longest, whole[-1]))
 
@@ -125,6 +126,8 @@ def schedule(
         "weights": spec.quantization.weights,
         "kv": spec.kv.dtype,
     }
+    if shape.rows_are != "sequences":
+        attributes["rows_are"] = shape.rows_are
     assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
     program = with_products(assembly.program(), shape, target)
     refuse_unused_forms(program, shape)

@@ -28,6 +28,7 @@ from schedc.backends.pallas.operations.words import (
     split,
     stack,
     store_operand,
+    store_panels,
     widen,
 )
 
@@ -68,14 +69,16 @@ def split_heads(
     y, q, kv, rope=None, q_bias=None, k_bias=None, v_bias=None, q_norm=None, k_norm=None,
     q_norm_bias=None, k_norm_bias=None, squares=None, position=(), *, rows, heads, kv_heads, head_dim, scale, rotary,
     norm_kind="none", norm_eps=0.0, norm_after_rope=False, temperature=0.0, interval=1, all_heads=0, all_kv_heads=0,
+    heads_first=False,
 ):  # fmt: skip
     """From projections to heads: bias, norm, rotation, scale.
 
     The norm is that of each head, or with the `squares` of `sum_squares` that of all heads of a row jointly: of
     `all_heads` and `all_kv_heads`, which may be on several devices.
 
-    y f32[rows, (heads + 2·kv_heads)·head_dim]; q f32[row][panel][kv head][group] rows of 128 lanes;
-    kv f32[row][kv head][panel]: one row of the cache a panel, padded to 8 rows. `rope` holds [row][panel][cos, sin].
+    y f32[rows, (heads + 2·kv_heads)·head_dim]; q f32[row][panel][kv head][group] rows of 128 lanes, each group padded
+    to a multiple of 8, or with `heads_first` [panel][head][row]; kv f32[row][kv head][panel]: one row of the cache a
+    panel, padded to 8 rows. `rope` holds [row][panel][cos, sin].
     """
     panels = -(-head_dim // LANES)
     lanes = panels * LANES
@@ -116,7 +119,10 @@ def split_heads(
     for index in range(heads):
         slot = index // group * padded_group + index % group
         for p, value in enumerate(split(queries[index * rows : (index + 1) * rows], rows, panels)):
-            store_rows(q, p * block + slot, rows, panels * block, value)
+            if heads_first:
+                store_panels(q.at[pl.ds((p * heads + index) * rows, rows), :], rows, [value])
+            else:
+                store_rows(q, p * block + slot, rows, panels * block, value)
     stride = -(-(kv_heads if head_dim <= 64 else 2 * panels * kv_heads) // 8) * 8
     for index in range(kv_heads):
         k, v = (side[index * rows : (index + 1) * rows] for side in (keys, values))
@@ -238,12 +244,13 @@ def attend(
 
 def join_heads(
     state, out, gate=None, sinks=None, output_norm=None, output_norm_bias=None, *, rows, heads, kv_heads, head_dim,
-    dtype, norm_kind="none", norm_eps=0.0,
+    dtype, norm_kind="none", norm_eps=0.0, heads_first=False,
 ):  # fmt: skip
     """The attention's output as a left side [rows, heads·head_dim]: weighted sums over the sum of weights.
 
-    `sinks`: a logit a head whose weight joins the sum; then a norm over each head; `gate` f32[rows, heads·head_dim]:
-    times its sigmoid.
+    state f32[row][panels + 2][kv head][group], each group padded to a multiple of 8, or with `heads_first`
+    [panels + 2][head][row]. `sinks`: a logit a head whose weight joins the sum; then a norm over each head; `gate`
+    f32[rows, heads·head_dim]: times its sigmoid.
     """
     panels = -(-head_dim // LANES)
     group = heads // kv_heads
@@ -251,6 +258,8 @@ def join_heads(
     block = kv_heads * padded_group
 
     def section(number, index):
+        if heads_first:
+            return load_panels(state.at[pl.ds((number * heads + index) * rows, rows), :], rows, 1)[0]
         first = number * block + index // group * padded_group + index % group
         return load_rows(state, first, rows, (panels + 2) * block)
 

@@ -84,8 +84,11 @@ def each_head(x, w, out, *, rows, heads, depth, panels, dtype, product, sequence
         store_panels(out.at[pl.ds(head * panels * rows, panels * rows), :], rows, split(result, rows, panels))
 
 
-def gather_queries(absorbed, turned, q, *, rows, heads, rank, rope_dim, scale):
-    """scale · the queries of a sequence's heads below each other: q f32[row][panel][head], heads padded to 8."""
+def gather_queries(absorbed, turned, q, *, rows, heads, rank, rope_dim, scale, heads_first=False):
+    """scale · the queries of a sequence's heads below each other: q f32[row][panel][head], heads padded to 8.
+
+    With `heads_first` those of a head's rows are: q f32[panel][head][row].
+    """
     panels, key_panels = -(-rank // LANES), -(-rope_dim // LANES)
     padded = -(-heads // 8) * 8
     stride = (panels + key_panels) * padded
@@ -93,7 +96,10 @@ def gather_queries(absorbed, turned, q, *, rows, heads, rank, rope_dim, scale):
         values = load_panels(absorbed.at[pl.ds(head * panels * rows, panels * rows), :], rows, panels)
         values += load_panels(turned.at[pl.ds(head * key_panels * rows, key_panels * rows), :], rows, key_panels)
         for p, value in enumerate(values):
-            store_rows(q, p * padded + head, rows, stride, value * scale)
+            if heads_first:
+                store_panels(q.at[pl.ds((p * heads + head) * rows, rows), :], rows, [value * scale])
+            else:
+                store_rows(q, p * padded + head, rows, stride, value * scale)
 
 
 def attend_latent(q, kv, state, *, low, high, first, sequences, heads, rank, panels, tokens, soft_cap, dtype):
@@ -153,17 +159,24 @@ def attend_latent(q, kv, state, *, low, high, first, sequences, heads, rank, pan
         state[pl.ds(s * state_rows, state_rows), :] = pltpu.bitcast(stack(sums + wide), jnp.int32)
 
 
-def latent_outputs(state, out, *, rows, heads, slots, rank, dtype):
+def latent_outputs(state, out, *, rows, heads, slots, rank, dtype, heads_first=False):
     """Of every head the weighted sum of latents over the sum of weights, as a left side [rows, rank].
 
-    out dtype[slot], zeros in slots beyond the heads.
+    state f32[row][panels + 2][head], or with `heads_first` [panels + 2][head][row]; out dtype[slot], zeros in slots
+    beyond the heads.
     """
     panels, padded = -(-rank // LANES), -(-heads // 8) * 8
     stride, size = (panels + 2) * padded, panels * operand_words(rows, dtype)
+
+    def section(number, head):
+        if heads_first:
+            return load_panels(state.at[pl.ds((number * heads + head) * rows, rows), :], rows, 1)[0]
+        return load_rows(state, number * padded + head, rows, stride)
+
     for head in range(slots):
         if head < heads:
-            share = 1.0 / jnp.maximum(load_rows(state, (panels + 1) * padded + head, rows, stride), 1e-30)
-            values = [load_rows(state, p * padded + head, rows, stride) * share for p in range(panels)]
+            share = 1.0 / jnp.maximum(section(panels + 1, head), 1e-30)
+            values = [section(p, head) * share for p in range(panels)]
         else:
             values = [jnp.zeros((rows, LANES), jnp.float32)] * panels
         store_operand(out.at[pl.ds(head * size, size), :], rows, values, dtype)

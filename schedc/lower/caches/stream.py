@@ -17,7 +17,6 @@ from schedc.ir.expr import (
     Element,
     Expr,
     add,
-    as_expr,
     floordiv,
     maximum,
     minimum,
@@ -46,6 +45,7 @@ from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.turns import Turns
 from schedc.lower.graph import Declarations, Grain, Prefetch, Site, StepShape, round_up
 from schedc.lower.parts import CACHE, WORK, Place, compute, each_row
+from schedc.lower.rows import is_active
 from schedc.spec.storage import KvCache
 
 CHAINS = 24
@@ -90,7 +90,7 @@ class CacheStream:
         self.turns = turns or Turns()
         self.attention, self.kv, self.shape, self.place = attention, kv, shape, place
         self.dtype = kv.dtype
-        self.group = rows_at_once(shape.rows, attention.chains)
+        self.group = rows_at_once(shape.sequences, attention.chains)
 
     def tiles(self, name: str) -> str:
         """The buffer `name` of tiles: of this place, or shared."""
@@ -104,7 +104,7 @@ class CacheStream:
         name, layers, cache = self.place.named("kv"), len(self.place.layers), self.cache(grain)
         if self.kv.layout == "paged":
             return Paged(name, layers, self.shape.page_count(grain.kv_tokens), cache)
-        return Contiguous(name, layers, self.shape.rows, cache)
+        return Contiguous(name, layers, self.shape.sequences, cache)
 
     @property
     def new_token(self) -> Region:
@@ -114,11 +114,11 @@ class CacheStream:
 
     @property
     def queries(self) -> Region:
-        return Region(self.place.named("q"), self.shape.padded_rows * self.attention.query_rows)
+        return Region(self.place.named("q"), self.shape.padded_sequences * self.attention.query_rows)
 
     @property
     def softmax(self) -> Region:
-        return Region(self.place.named("softmax"), self.shape.padded_rows * self.attention.state_rows)
+        return Region(self.place.named("softmax"), self.shape.padded_sequences * self.attention.state_rows)
 
     def declarations(self, grain: Grain) -> Declarations:
         named, cache, attention = self.place.named, self.cache(grain), self.attention
@@ -147,7 +147,7 @@ class CacheStream:
 
     def staging(self) -> Declarations:
         """Where a group's queries and softmax are staged, if there are several groups."""
-        if self.group == self.shape.rows:
+        if self.group == self.shape.sequences:
             return Declarations()
         named, attention = self.place.named, self.attention
         return Declarations(
@@ -162,7 +162,7 @@ class CacheStream:
         cache, named, sight = self.cache(grain), self.place.named, self.attention.sight
         cleared = [Region(self.tiles("kv_new"), self.shape.rows * cache.tile)]
         cleared += [Region(self.tiles("kv_old"), self.group * cache.tile, slot=Const(slot)) for slot in (0, 1)]
-        if self.shape.padded_rows != self.shape.rows:
+        if self.shape.padded_sequences != self.shape.sequences:
             cleared.append(self.softmax)
 
         def counts(row: Expr) -> tuple[Op, ...]:
@@ -253,7 +253,7 @@ class CacheStream:
         A group's queries and softmax are staged at a fixed address: behind an address that depends on a loop the
         compiler does not interleave the heads' dots, which costs four to five times the cycles.
         """
-        groups = self.shape.rows // self.group
+        groups = self.shape.sequences // self.group
         named = self.place.named
         q = Region(named("q"), self.group * self.attention.query_rows)
         state = Region(named("softmax"), self.group * self.attention.state_rows)
@@ -386,9 +386,5 @@ class CacheStream:
         )
 
 
-def position(row: Expr) -> Expr:
-    return Element("position", row)
-
-
-def is_active(row: Expr) -> Compare:
-    return Compare(">", Element("active", row), as_expr(0))
+def position(sequence: Expr) -> Expr:
+    return Element("position", sequence)

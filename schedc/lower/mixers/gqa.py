@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from schedc.ir.expr import Const, Element, Expr
+from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.lower.caches.choose import STREAMS
 from schedc.lower.caches.sight import Sight
-from schedc.lower.caches.stream import Attention, CacheStream
+from schedc.lower.caches.stream import Attention
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
 from schedc.lower.collectives.registry import make_collective
@@ -26,6 +27,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.rows import position_of
 from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
@@ -47,7 +49,7 @@ class GqaLowering:
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
-        self.cache = CacheStream(attention(gqa), spec.kv, shape, place)
+        self.cache = STREAMS[shape.rows_are](attention(gqa, shape), spec.kv, shape, place)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
         splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}
@@ -181,11 +183,12 @@ class GqaLowering:
             split_norm["norm_after_rope"] = True
         if self.joint_norm:
             split_norm |= {"all_heads": self.split.query.total, "all_kv_heads": self.split.kv.total}
+        heads_first: dict[str, Attribute] = {"heads_first": True} if self.shape.rows_are == "tokens" else {}
         temperature: dict[str, Attribute] = {}
         positions: dict[str, list[Expr]] = {}
         if gqa.temperature is not None:
             temperature = {"temperature": gqa.temperature.scale, "interval": gqa.temperature.interval}
-            positions = {"position": [Element("position", Const(row)) for row in range(self.shape.rows)]}
+            positions = {"position": [position_of(self.shape, Const(row)) for row in range(self.shape.rows)]}
 
         def heads(site: Site) -> tuple[Op, ...]:
             return (
@@ -205,6 +208,7 @@ class GqaLowering:
                         "rotary": gqa.rotary_dim,
                         **split_norm,
                         **temperature,
+                        **heads_first,
                     },
                 ),
             )
@@ -221,7 +225,7 @@ class GqaLowering:
                         **operands(site, self._join_vectors()),
                     },
                     writes={"out": whole[named("attended")]},
-                    attributes={**sizes, "dtype": dtype, **norm_attributes(gqa.output_norm)},
+                    attributes={**sizes, "dtype": dtype, **norm_attributes(gqa.output_norm), **heads_first},
                 ),
             )
 
@@ -262,12 +266,15 @@ def operands(site: Site, items: tuple[VectorItem, ...]) -> dict[str, Region | No
     return {item.weight.removeprefix("attn."): site.vector(item.weight) for item in items}
 
 
-def attention(gqa: Gqa) -> Attention:
-    """One chain of dots a kv head: its queries lie as rows below each other, padded to whole groups of 8."""
-    panels = ceil_div(gqa.head_dim, LANES)
-    block = gqa.kv_heads * round_up(gqa.heads // gqa.kv_heads, 8)
+def attention(gqa: Gqa, shape: StepShape) -> Attention:
+    """One chain of dots a kv head: its queries lie as rows below each other, padded to whole groups of 8.
+
+    Where the rows are tokens of one sequence those of all rows do, and the rows are padded.
+    """
+    panels, tokens = ceil_div(gqa.head_dim, LANES), shape.rows_are == "tokens"
+    block = gqa.heads * shape.padded_rows if tokens else gqa.kv_heads * round_up(gqa.heads // gqa.kv_heads, 8)
     return Attention(
-        operation="attend",
+        operation="attend_tokens" if tokens else "attend",
         panels=gqa.kv_heads if gqa.head_dim <= LANES // 2 else 2 * panels * gqa.kv_heads,
         chains=gqa.kv_heads,
         query_rows=panels * block,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from schedc.ir.expr import Const, mul
-from schedc.ir.program import Buffer, Op, Region
+from schedc.ir.program import Attribute, Buffer, Op, Region
+from schedc.lower.caches.choose import STREAMS
 from schedc.lower.caches.sight import Sight
-from schedc.lower.caches.stream import Attention, CacheStream
+from schedc.lower.caches.stream import Attention
 from schedc.lower.caches.turns import Turns
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import (
@@ -54,15 +55,16 @@ class MlaLowering:
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.latent_panels, self.key_panels = ceil_div(mla.kv_rank, LANES), ceil_div(mla.rope_dim, LANES)
-        self.block = round_up(self.heads, 8)
+        tokens = shape.rows_are == "tokens"
+        self.block = self.heads * shape.padded_rows if tokens else round_up(self.heads, 8)
+        self.heads_first: dict[str, Attribute] = {"heads_first": True} if tokens else {}
         self.shared: SharedLatents | None = None
         turns = Turns(shape.devices if shape.placement.kv == "sequence" else 1)
         if turns.shared:
             panels = self.latent_panels + self.key_panels
             self.shared = SharedLatents(shape, place, panels, self.latent_panels, self.block, spec.kv.dtype)
-        self.cache = CacheStream(
-            self._attention(turns.devices * self.block if turns.shared else self.heads), spec.kv, shape, place, turns
-        )
+        heads = (self.heads if tokens else self.block) * turns.devices if turns.shared else self.heads
+        self.cache = STREAMS[shape.rows_are](self._attention(heads), spec.kv, shape, place, turns)
         self.output, self.output_bias = place.named("attention_out"), None
         heads, named, layers = self.heads, place.named, place.layers
 
@@ -119,9 +121,10 @@ class MlaLowering:
         )
 
     def _attention(self, heads: int) -> Attention:
-        panels, block = self.latent_panels + self.key_panels, round_up(heads, 8)
+        panels, tokens = self.latent_panels + self.key_panels, self.shape.rows_are == "tokens"
+        block = heads * self.shape.padded_rows if tokens else round_up(heads, 8)
         return Attention(
-            operation="attend_latent",
+            operation="attend_latent_tokens" if tokens else "attend_latent",
             panels=panels,
             chains=latent_chains(heads),
             query_rows=panels * block,
@@ -263,6 +266,7 @@ class MlaLowering:
                 rank=self.mla.kv_rank,
                 rope_dim=self.mla.rope_dim,
                 scale=self.mla.score_scale,
+                attributes=self.heads_first,
             ),
         )
 
@@ -278,6 +282,7 @@ class MlaLowering:
                 slots=self._slots(grain, self.up_values),
                 rank=self.mla.kv_rank,
                 dtype=self.dtype,
+                attributes=self.heads_first,
             ),
         )
 

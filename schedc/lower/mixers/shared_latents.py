@@ -25,8 +25,8 @@ class SharedLatents:
         self, shape: StepShape, place: Place, panels: int, latent_panels: int, block: int, cache_dtype: str
     ) -> None:
         self.shape, self.place, self.block, self.latent_panels = shape, place, block, latent_panels
-        self.query_sections = shape.rows * panels
-        self.softmax_sections = shape.rows * (latent_panels + 2)
+        self.query_sections = shape.sequences * panels
+        self.softmax_sections = shape.sequences * (latent_panels + 2)
         group = Group(shape.devices, shape.devices)
         rows = self.query_sections * block
         # Queries are multiplied by the cache as bf16 unless it is f32, so they lose nothing on a bf16 wire.
@@ -42,8 +42,8 @@ class SharedLatents:
         self.softmaxes = Scatter("shared_softmax", group, block_rows, EXCHANGE, pieces=1, single=True)
         self.gathered = Region(place.named("q_gathered"), rows * shape.devices)
         # Sequences lie one after the other, the rows that pad them last: those are not sent.
-        self.own_queries = Region(place.named("q_own"), shape.padded_rows * panels * block)
-        self.own_softmax = Region(place.named("softmax_own"), shape.padded_rows * (latent_panels + 2) * block)
+        self.own_queries = Region(place.named("q_own"), shape.padded_sequences * panels * block)
+        self.own_softmax = Region(place.named("softmax_own"), shape.padded_sequences * (latent_panels + 2) * block)
 
     def declarations(self) -> Declarations:
         regions = (self.own_queries, self.gathered, self.own_softmax)
@@ -52,7 +52,7 @@ class SharedLatents:
 
     def begin(self) -> tuple[Op, ...]:
         """Before the first layer: what pads the sequences is finite."""
-        if self.shape.padded_rows == self.shape.rows:
+        if self.shape.padded_sequences == self.shape.sequences:
             return ()
         return (compute("zero", writes={"out": self.own_softmax}),)
 
@@ -90,7 +90,7 @@ class SharedLatents:
                 exchange.received(slot),
                 {"state": _first(self.own_softmax, rows)},
                 count=exchange.count,
-                sequences=self.shape.rows,
+                sequences=self.shape.sequences,
                 panels=self.latent_panels,
                 block=self.block,
             )
