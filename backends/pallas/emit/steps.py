@@ -14,8 +14,9 @@ _UNCHANGED = {"page"}
 
 def can_feed_back(program: Program) -> bool:
     """Whether a step's output `ids` can be the next step's `token`, a row each: else there is no `decode_steps`."""
-    names = [scalars.name for scalars in inputs(program)]
-    feeds = tuple(names[: len(_FED)]) == _FED and set(names[len(_FED) :]) <= _UNCHANGED
+    given = inputs(program)
+    names, lengths = [scalars.name for scalars in given], {scalars.length for scalars in given[: len(_FED)]}
+    feeds = tuple(names[: len(_FED)]) == _FED and len(lengths) == 1 and set(names[len(_FED) :]) <= _UNCHANGED
     return feeds and any(array.name == "ids" for array in outputs(program))
 
 

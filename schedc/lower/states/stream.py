@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, as_expr, minimum, mod, mul, sub
 from schedc.ir.program import Array, Buffer, Loop, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
-from schedc.lower.caches.stream import is_active
 from schedc.lower.graph import Declarations, Prefetch, StepShape
 from schedc.lower.parts import CACHE, Place, compute, each_row
+from schedc.lower.rows import is_active
 
 MOST_ROWS = 16384
 """Rows of VMEM (8 MiB) that the states of all sequences may take; beyond, two slots, or as many as fit."""
