@@ -17,7 +17,7 @@ from schedc.schedule.build import capacity_rows, schedule
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
-from tests.one_device import models_on_one_device
+from tests.one_device import models_for_every_policy
 
 POLICIES = ("ring", "double_buffer", "just_in_time")
 TARGET = parse_target("tpu7x")
@@ -33,7 +33,7 @@ CASES = [
         model, policy, rows, id=f"{model}-{policy}-{rows}",
         marks=() if model == "smollm2-135m" or (policy, rows) == ("ring", 1) else pytest.mark.slow,
     )
-    for model in models_on_one_device() for policy in POLICIES for rows in (1, 8, 16)
+    for model in models_for_every_policy() for policy in POLICIES for rows in (1, 8, 16)
 ]  # fmt: skip
 
 
