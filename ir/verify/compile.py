@@ -23,6 +23,7 @@ from schedc.ir.program import (
     Switch,
     Wait,
     When,
+    walk,
 )
 from schedc.ir.verify import induction, ranged, scalars
 from schedc.ir.verify.context import UndecidedError
@@ -51,6 +52,8 @@ class Node:
     period: int = 0
     traced: bool = False
     """A loop that the kernel unrolls."""
+    computes: bool = False
+    """A loop in which computations set scalars."""
     communicates: bool = False
     """Whether other devices have to do with it: then it is executed with all its conditions decided."""
 
@@ -73,6 +76,7 @@ class Compiler:
             if isinstance(op, Loop):
                 node.counter, node.traced = op.counter, op.unroll
                 node.period = period_of(op, machine.skips) if machine.inducts or not node.communicates else 0
+                node.computes = any(isinstance(inner, Compute) and inner.sets for inner in walk(op.body))
                 inner = traced | {op.counter} if op.unroll else traced
             if isinstance(op, BLOCKS):
                 node.body = self.block(op.body, inner, looped or isinstance(op, Loop))

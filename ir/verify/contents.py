@@ -8,6 +8,7 @@ own layer whose guard follows from the facts settles it, another owner's layer m
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from schedc.ir.verify.logic import MAYBE, Cases, Facts, Logic
@@ -69,6 +70,11 @@ class Contents:
     def at(self, row: int) -> Layers:
         return self.layers[bisect_right(self.starts, row) - 1]
 
+    def joined(self) -> Contents:
+        """The same with runs that agree made one."""
+        self._join(0, len(self.starts))
+        return self
+
     def _cut(self, row: int) -> int:
         """Make `row` the start of a run and return the run's index."""
         i = bisect_right(self.starts, row) - 1
@@ -96,6 +102,19 @@ def _read(
     if condition == MAYBE or any(_read(layers, owner, case, logic, cases) for case in logic.split(condition, facts)):
         return found
     return None
+
+
+def holds_for_last_owner(layers: Layers, facts: Facts, logic: Logic) -> bool:
+    """Whether the rows surely hold what the owner of the newest layer wrote."""
+    return _read(layers, layers[-1].owner, facts, logic) is None
+
+
+def compact(layers: Iterable[Layer], logic: Logic) -> Layers:
+    """The layers, oldest first, without those that say no more than others."""
+    kept: Layers = ()
+    for layer in layers:
+        kept = _push(kept, layer, logic)
+    return kept
 
 
 def _read_case(layers: Layers, owner: str, facts: Facts, logic: Logic) -> tuple[Layer | None, Layer | None] | None:

@@ -16,14 +16,14 @@ def apart(machine: Machine, distance: Lin, before: int, behind: int, facts: Fact
 
     With distance = rest + c·(x - y) and |x - y| >= 1 it is rest + c or more, or rest - c or less.
     """
-    elements, proves = machine.atoms.elements, machine.logic.proves
+    places, proves = machine.atoms.places, machine.logic.proves
     steps = dict(distance.terms)
     for x, c in distance.terms:
         for y in steps:
-            if c <= 0 or steps[y] != -c or x not in elements or y not in elements:
+            if c <= 0 or steps[y] != -c or x not in places or y not in places:
                 continue
-            (array, i), (other, j) = elements[x], elements[y]
-            if array != other or not _differ(machine, i, j, facts):
+            (family, (i, *_)), (other, (j, *_)) = places[x], places[y]
+            if family.rank is not None or family != other or not _differ(machine, i, j, facts):
                 continue
             rest = sub(distance, Lin(0, tuple(sorted(((x, c), (y, -c))))))
             if proves(add(rest, c - before), facts) and proves(add(scale(rest, -1), c - behind), facts):

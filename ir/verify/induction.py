@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from schedc.ir.verify import scalars
+from schedc.ir.verify.forget import forget
 from schedc.ir.verify.linear import Lin, Value, add
 from schedc.ir.verify.logic import AbortError, Facts, SplitError
 from schedc.ir.verify.state import State, at, between
@@ -52,22 +53,29 @@ def iterate(
     before: State | None = None
     while k < trips:
         if inductive and k % node.period == 0 and attempts < _ATTEMPTS and trips - k >= 2 * node.period:
-            state = machine.state.copy()
+            state = machine.state
+            now = _general_state(machine, node)
             if before is not None:
                 attempts += 1
                 recorded = len(exits) if exits is not None else 0
-                done = _induct(machine, node, k, trips, before, state, iteration, exits)
+                done = _induct(machine, node, k, trips, before, now, iteration, exits)
                 if done:
                     k += done
                     before = None
                     attempts -= 1
                     continue
-                machine.state = state.copy()
+                machine.state = state
                 if exits is not None:
                     del exits[recorded:]
-            before = state
+            before = now
         iteration(k)
         k += 1
+
+
+def _general_state(machine: Machine, node: Node) -> State:
+    """A copy of the state, without what is of one iteration only."""
+    state = machine.state.copy()
+    return forget(machine, state) if node.computes else state
 
 
 def _induct(
@@ -118,7 +126,7 @@ def _induct(
         finally:
             machine.inductions -= 1
             machine.facts, machine.peers = facts, peers
-        reached = machine.state.copy()
+        reached = _general_state(machine, node)
         if reached.events != expected.events or not reached.alike(expected) or reached.values() != expected.values():
             return 0
         machine.state = expected.map(lambda value, u=u, high=high: at(value, u, high, False, machine.atoms))  # type: ignore[misc]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_SAMPLES = 512
+SAMPLES = 512
 
 
 class Lin(NamedTuple):
@@ -26,6 +26,15 @@ class Lin(NamedTuple):
 
 
 Value = int | Lin
+
+
+class Family(NamedTuple):
+    """Integers of which each has a place: the elements of an array, or all that an operation ever sets them to."""
+
+    array: str
+    rank: int | None = None
+    op: int = -1
+    """The computation that sets them on device `rank`; its loop counters, then, are part of the place."""
 
 
 def add(a: Value, b: Value) -> Value:
@@ -83,12 +92,12 @@ class Atoms:
         """Per atom that a device has computed, its rank."""
         self.tables: dict[int, frozenset[int]] = {}
         """Per atom that is an element of a table, the values that it may have."""
-        self.elements: dict[int, tuple[str, Value]] = {}
-        """Per atom that is an element of a distinct array, the array and the place."""
-        self.samples: list[np.ndarray] = []
-        """Per atom, int64[samples]."""
+        self.places: dict[int, tuple[Family, tuple[Value, ...]]] = {}
+        """Per atom that is one of a family, the family and its place in it."""
+        self._samples: list[np.ndarray | None] = []
+        """Per atom, int64[samples], or None where none was asked for yet."""
         self._random = np.random.default_rng(0)
-        self._scale = self._random.random(_SAMPLES)
+        self._scale = self._random.random(SAMPLES)
         self._known: dict[Hashable, int] = {}
 
     def atom(self, key: Hashable, low: int, high: int, label: str) -> int:
@@ -107,10 +116,13 @@ class Atoms:
                 for atom, c in fact.terms:
                     self.facts[atom].append((c, fact))
 
-    def computed(self, rank: int, key: Hashable, low: int, high: int, label: str) -> int:
-        """Some value that a device has computed, of which nothing is known but its range."""
-        atom = self.atom(("computed", rank, key), low, high, label)
-        self.devices[atom] = rank
+    def member(self, family: Family, place: tuple[Value, ...], low: int, high: int) -> int:
+        """The atom of one of a family of values in low..high of which nothing else is known."""
+        if (atom := self._known.get((family, place))) is None:
+            atom = self.atom((family, place), low, high, f"{family.array}[{self.text(place[0])}]")
+            self.places[atom] = family, place
+            if family.rank is not None:
+                self.devices[atom] = family.rank
         return atom
 
     def induction(self, key: Hashable, high: int) -> int:
@@ -129,17 +141,22 @@ class Atoms:
         self.labels.append(label)
         self.facts.append([])
         self.choices.append(None)
-        self.samples.append(self._draw(low, high))
+        self._samples.append(None)
         return len(self.low) - 1
 
     def _draw(self, low: int, high: int) -> np.ndarray:
         """A third of the worlds scale all inputs alike, a third at random, a third are extreme; flags are random."""
         if high - low == 1:
-            return low + (self._random.random(_SAMPLES) < 0.7).astype(np.int64)
-        kind = np.arange(_SAMPLES) % 3
-        unit = np.where(kind == 0, self._scale, self._random.random(_SAMPLES) * self._scale)
-        unit = np.where(kind == 2, self._random.integers(0, 2, _SAMPLES), unit)
+            return low + (self._random.random(SAMPLES) < 0.7).astype(np.int64)
+        kind = np.arange(SAMPLES) % 3
+        unit = np.where(kind == 0, self._scale, self._random.random(SAMPLES) * self._scale)
+        unit = np.where(kind == 2, self._random.integers(0, 2, SAMPLES), unit)
         return low + np.rint(unit * (high - low)).astype(np.int64)
+
+    def _sample(self, atom: int) -> np.ndarray:
+        if (known := self._samples[atom]) is None:
+            known = self._samples[atom] = self._draw(self.low[atom], self.high[atom])
+        return known
 
     def sample(self, value: Value) -> np.ndarray | int:
         """The value in every sample."""
@@ -148,7 +165,7 @@ class Atoms:
         assert isinstance(value, Lin)
         total: np.ndarray | int = value.const
         for atom, c in value.terms:
-            total = total + self.samples[atom] * c
+            total = total + self._sample(atom) * c
         return total
 
     def interval(self, value: Value) -> tuple[int, int]:
@@ -176,7 +193,7 @@ class Atoms:
         atom, new = self._atom(("//", rest, by), low // by, high // by, f"({self.text(rest)})//{by}")
         itself = Lin(0, ((atom, 1),))
         if new:
-            self.samples[atom] = np.asarray(self.sample(rest)) // by
+            self._samples[atom] = np.asarray(self.sample(rest)) // by
             self._define(sub(rest, scale(itself, by)), sub(add(scale(itself, by), by - 1), rest))
         return add(whole, itself)
 
@@ -195,7 +212,7 @@ class Atoms:
         atom, new = self._atom(("*", x, y), min(corners), max(corners), label)
         itself = Lin(0, ((atom, 1),))
         if new:
-            self.samples[atom] = np.asarray(self.sample(x)) * self.sample(y)
+            self._samples[atom] = np.asarray(self.sample(x)) * self.sample(y)
             # (x-a)(y-c) >= 0, (b-x)(d-y) >= 0, (x-a)(d-y) >= 0, (b-x)(y-c) >= 0, with x*y replaced by the atom.
             self._define(
                 add(sub(sub(itself, scale(y, a)), scale(x, c)), a * c),
@@ -218,17 +235,11 @@ class Atoms:
         itself = Lin(0, ((atom, 1),))
         sign = 1 if op == "max" else -1
         if new:
-            values = np.stack([np.broadcast_to(self.sample(term), _SAMPLES) for term in ordered])
-            self.samples[atom] = values.min(0) if op == "min" else values.max(0)
+            values = np.stack([np.broadcast_to(self.sample(term), SAMPLES) for term in ordered])
+            self._samples[atom] = values.min(0) if op == "min" else values.max(0)
             self._define(*(scale(sub(itself, term), sign) for term in ordered))
             self.choices[atom] = (op, ordered)
         return itself
-
-    def element(self, array: str, place: Value, low: int, high: int) -> int:
-        """The atom of an element of a distinct array, whose range is low..high."""
-        atom = self.atom(("distinct", array, place), low, high, f"{array}[{self.text(place)}]")
-        self.elements[atom] = (array, place)
-        return atom
 
     def lookup(self, name: str, values: tuple[int, ...], index: Lin, low: int, high: int) -> Value:
         """`values[index]` of a table of constants, with `index` in low..high."""
@@ -239,7 +250,7 @@ class Atoms:
         atom, new = self._atom(key, min(part), max(part), f"{name}[{self.text(index)}]")
         if new:
             at = np.clip(np.asarray(self.sample(index)), 0, len(values) - 1)
-            self.samples[atom] = np.asarray(values, np.int64)[at]
+            self._samples[atom] = np.asarray(values, np.int64)[at]
             self.tables[atom] = frozenset(part)
         return Lin(0, ((atom, 1),))
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from schedc.ir.verify.linear import Atoms, Lin, Value, add, coefficient_gcd, eliminate, make, scale, sub
+from schedc.ir.verify.linear import SAMPLES, Atoms, Lin, Value, add, coefficient_gcd, eliminate, make, scale, sub
 
 _STEPS = 60
 """Goals that one search takes apart."""
@@ -259,7 +259,7 @@ class Logic:
     def _refuted(self, value: Value, facts: Facts) -> bool:
         """Whether some sample satisfies the facts and makes `value` negative."""
         if (worlds := self._worlds.get(facts)) is None:
-            worlds = np.ones_like(self.atoms.samples[0], dtype=bool)
+            worlds = np.ones(SAMPLES, dtype=bool)
             for kind, fact in facts:
                 sample = np.asarray(self.atoms.sample(fact))
                 worlds &= sample >= 0 if kind == ">=" else sample == 0 if kind == "==" else sample != 0

@@ -84,13 +84,7 @@ def _join(machine: Machine, node: Node, trips: Lin, exits: Exits) -> None:
     if not exits:
         return
     final = exits[-1][1]
-    for element in sorted({element for _, state in exits for element in state.scalars}):
-        paths = tuple((facts, state.scalars.get(element, ())) for facts, state in exits)
-        if len({layers for _, layers in paths}) > 1:
-            if joined := scalars.join(machine, element, trips, paths):
-                final.scalars[element] = joined
-            else:
-                final.scalars.pop(element, None)
+    _join_scalars(machine, trips, exits)
     _join_transfers(machine, node, exits)
     _same_counts(machine, node, exits)
     _check_edge(machine, node, final, len(exits))
@@ -106,6 +100,24 @@ def _join(machine: Machine, node: Node, trips: Lin, exits: Exits) -> None:
     machine.state = final
     for array in final.versions:
         scalars.renew(machine, array)
+
+
+def _join_scalars(machine: Machine, trips: Lin, exits: Exits) -> None:
+    """What is known of each element at every exit."""
+    final = exits[-1][1]
+    arrays = {array for _, state in exits for array in state.computed}
+    recomputed = {a for a in arrays if len({state.computed.get(a) for _, state in exits}) > 1}
+    elements = {element for _, state in exits for element in state.scalars}
+    elements |= {(array, i) for array in recomputed for i in range(machine.scalars[array].length)}
+    for element in sorted(elements):
+        paths = tuple((facts, scalars.layers_of(machine, state, *element)) for facts, state in exits)
+        alike = len({layers for _, layers in paths}) == 1
+        if joined := paths[-1][1] if alike else scalars.join(machine, element, trips, paths):
+            final.scalars[element] = joined
+        else:
+            final.scalars.pop(element, None)
+    for array in recomputed:
+        final.computed.pop(array, None)
 
 
 def _resolved(machine: Machine, guard: Facts, facts: Facts) -> Facts | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from schedc.ir.program import Scalars
-from schedc.ir.verify.linear import Lin, Value, add, scale, sub
+from schedc.ir.verify.linear import Family, Lin, Value, add, scale, sub
 from schedc.ir.verify.logic import AbortError, Facts
+from schedc.ir.verify.state import Stamp, State
 
 if TYPE_CHECKING:
     from schedc.ir.verify.machine import Machine
@@ -21,11 +22,14 @@ def read(machine: Machine, array: str, index: Value) -> Value:
     if declared.role == "table":
         return _constant(machine, declared, index)
     if declared.distinct and declared.low < declared.high:
-        return Lin(0, ((machine.atoms.element(array, index, declared.low, declared.high), 1),))
+        return _member(machine, Family(array), (index,))
     if type(index) is int:
         return _element(machine, declared, index)
     elements = range(declared.length)
-    if declared.role == "local" or any((array, i) in machine.state.scalars for i in elements):
+    changed = any((array, i) in machine.state.scalars for i in elements)
+    if array in machine.state.computed and not changed:
+        return _computed(machine, array, machine.state.computed[array], index)
+    if declared.role == "local" or changed:
         low, high = machine.atoms.interval(index)
         for i in range(max(low, 0), min(high + 1, declared.length)):
             _element(machine, declared, i)
@@ -46,7 +50,7 @@ def _constant(machine: Machine, declared: Scalars, index: Value) -> Value:
 
 def _element(machine: Machine, declared: Scalars, index: int) -> Value:
     array = declared.name
-    layers = machine.state.scalars.get((array, index), ())
+    layers = layers_of(machine, machine.state, array, index)
     possible: list[tuple[Value, Facts]] = []
     for value, guard in reversed(layers):
         if all(machine.logic.implied(condition, machine.facts) for condition in guard):
@@ -100,7 +104,7 @@ def write(machine: Machine, array: str, index: Value, value: Value) -> None:
     else:
         # Any element may have changed: each keeps its range and nothing else. One that is not set may still not be.
         for i in range(declared.length):
-            layers = machine.state.scalars.get((array, i), ())
+            layers = layers_of(machine, machine.state, array, i)
             if layers:
                 key = ("written", array, i, layers, index, value)
                 _push(machine, (array, i), _atom(machine, declared, key, f"{array}[{i}]"), machine.facts)
@@ -112,14 +116,36 @@ def compute(machine: Machine, array: str) -> None:
     declared = machine.scalars[array]
     if not _may_set(machine, declared, ""):
         return
-    for i in range(declared.length):
-        value: Value = declared.low
-        if declared.low < declared.high:
-            key = (machine.index(), machine.now(), array, i)
-            atom = machine.atoms.computed(machine.rank, key, declared.low, declared.high, f"{array}[{i}]")
-            value = Lin(0, ((atom, 1),))
-        _push(machine, (array, i), value, machine.facts)
+    state, stamp = machine.state, Stamp(machine.index(), machine.now())
+    if all(fact in machine.world for fact in machine.facts):
+        for element in [element for element in state.scalars if element[0] == array]:
+            del state.scalars[element]
+        state.computed[array] = stamp
+    else:
+        for i in range(declared.length):
+            _push(machine, (array, i), _computed(machine, array, stamp, i), machine.facts)
     renew(machine, array)
+
+
+def _computed(machine: Machine, array: str, stamp: Stamp, index: Value) -> Value:
+    """What a computation has set an element to."""
+    place = (index, *[value for _, value in stamp.counters])
+    return _member(machine, Family(array, machine.rank, stamp.op), place)
+
+
+def _member(machine: Machine, family: Family, place: tuple[Value, ...]) -> Value:
+    declared = machine.scalars[family.array]
+    if declared.low == declared.high:
+        return declared.low
+    return Lin(0, ((machine.atoms.member(family, place, declared.low, declared.high), 1),))
+
+
+def layers_of(machine: Machine, state: State, array: str, index: int) -> tuple[tuple[Value, Facts], ...]:
+    """The values that an element was set to in this state, oldest first, each with its guard."""
+    if layers := state.scalars.get((array, index)):
+        return layers
+    stamp = state.computed.get(array)
+    return () if stamp is None else ((_computed(machine, array, stamp, index), ()),)
 
 
 def _may_set(machine: Machine, declared: Scalars, what: str) -> bool:
@@ -135,8 +161,10 @@ def _may_set(machine: Machine, declared: Scalars, what: str) -> bool:
 
 def renew(machine: Machine, array: str) -> None:
     """Number what is known of the elements: equal knowledge, equal number, on every device."""
-    state = machine.state.scalars
-    known = tuple(state.get((array, i), ()) for i in range(machine.scalars[array].length))
+    state = machine.state
+    stamp = state.computed.get(array)
+    explicit = tuple(sorted((i, layers) for (name, i), layers in state.scalars.items() if name == array))
+    known = (None if stamp is None else (machine.rank, stamp), explicit)
     machine.state.versions[array] = machine.context.versions.setdefault(
         (array, known), len(machine.context.versions) + 1
     )
@@ -144,7 +172,7 @@ def renew(machine: Machine, array: str) -> None:
 
 def _push(machine: Machine, element: tuple[str, int], value: Value, facts: Facts) -> None:
     facts = tuple(fact for fact in facts if fact not in machine.world)
-    layers = machine.state.scalars.get(element, ())
+    layers = layers_of(machine, machine.state, *element)
     if not facts:
         machine.state.scalars[element] = ((value, ()),)
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from schedc.ir.verify.contents import Contents, Layer, Layers
 from schedc.ir.verify.linear import Atoms, Lin, Value
@@ -13,6 +13,13 @@ from schedc.ir.verify.logic import Condition, Facts
 Counters = tuple[tuple[str, Value], ...]
 Element = tuple[str, int]
 """One element of a semaphore or of a scalar array."""
+
+
+class Stamp(NamedTuple):
+    """One execution of a computation that sets scalars."""
+
+    op: int
+    counters: Counters
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,9 @@ class State:
     contents: dict[str, Contents] = field(default_factory=dict)
     scalars: dict[Element, tuple[tuple[Value, Facts], ...]] = field(default_factory=dict)
     """Values that scalars were set to, oldest first, each with the guard under which it was."""
+    computed: dict[str, Stamp] = field(default_factory=dict)
+    """Scalar arrays of which a computation has set every element, and when: elements not in `scalars` have its values.
+    """
     versions: dict[str, int] = field(default_factory=dict)
     """Times that a scalar array was written."""
     events: int = 0
@@ -100,6 +110,7 @@ class State:
             {key: list(entries) for key, entries in self.raised.items() if entries},
             {space: contents.copy() for space, contents in self.contents.items()},
             dict(self.scalars),
+            dict(self.computed),
             dict(self.versions),
             self.events,
         )
@@ -116,6 +127,7 @@ class State:
                 for mine, theirs in ((contents, other.contents[space]) for space, contents in self.contents.items())
             )
             and _all_alike(self.scalars, other.scalars, _scalar_shape)
+            and {a: stamp.op for a, stamp in self.computed.items()} == {a: s.op for a, s in other.computed.items()}
         )
 
     def map(self, change: Callable[[Value], Value]) -> State:
@@ -174,6 +186,7 @@ class State:
                 key: tuple([(change(value), facts(guard)) for value, guard in layers])
                 for key, layers in sorted(self.scalars.items())
             },
+            {array: Stamp(op, counters(when)) for array, (op, when) in sorted(self.computed.items())},
             dict(self.versions),
             self.events,
         )
@@ -227,7 +240,7 @@ def _kinds(guard: Facts) -> tuple[str, ...]:
 def between(before: Value, after: Value, atom: int, atoms: Atoms) -> Value | None:
     """The value that is `before` at atom = -1 and `after` at atom = 0, or None if it is not linear in it.
 
-    Elements of a distinct array are followed from place to place, where those are linear in the atom.
+    Members of a family are followed from place to place, where those are linear in the atom.
     """
     if before == after:
         return after
@@ -249,27 +262,31 @@ def _followed(before: Lin, after: Lin, atom: int, atoms: Atoms) -> tuple[tuple[i
         return None
     found = list(kept)
     for (was, c), (now, d) in zip(old, new, strict=True):
-        if c != d or was not in atoms.elements or now not in atoms.elements:
+        if c != d or was not in atoms.places or now not in atoms.places:
             return None
-        (array, i), (other, j) = atoms.elements[was], atoms.elements[now]
-        place = between(i, j, atom, atoms) if array == other else None
-        if place is None:
+        (family, old_place), (other, new_place) = atoms.places[was], atoms.places[now]
+        if family != other:
             return None
-        found.append((atoms.element(array, place, atoms.low[now], atoms.high[now]), c))
+        place = [between(i, j, atom, atoms) for i, j in zip(old_place, new_place, strict=True)]
+        if None in place:
+            return None
+        found.append((atoms.member(family, tuple(place), atoms.low[now], atoms.high[now]), c))  # type: ignore[arg-type]
     return tuple(sorted(found))
 
 
 def at(value: Value, atom: int, shift: int, keep: bool, atoms: Atoms) -> Value:
-    """`value` with the atom replaced by `shift`, plus the atom itself if `keep`, also in the places of elements."""
+    """`value` with the atom replaced by `shift`, plus the atom itself if `keep`, also in the places of a family."""
     if type(value) is int:
         return value
     assert isinstance(value, Lin)
     c = next((c for other, c in value.terms if other == atom), 0)
     moved = {
-        other: atoms.element(array, at(place, atom, shift, keep, atoms), atoms.low[other], atoms.high[other])
+        other: atoms.member(
+            family, tuple([at(i, atom, shift, keep, atoms) for i in place]), atoms.low[other], atoms.high[other]
+        )
         for other, _ in value.terms
-        if other in atoms.elements
-        for array, place in (atoms.elements[other],)
+        if other in atoms.places
+        for family, place in (atoms.places[other],)
     }
     if not c and all(before == after for before, after in moved.items()):
         return value
