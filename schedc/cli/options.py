@@ -119,6 +119,14 @@ class ScheduleOptions:
             show_default="the form of the fewest cycles",
         ),
     ] = None
+    taps: Annotated[
+        str | None,
+        _option(
+            "--taps",
+            metavar="LAYERS",
+            help="Layers, counted from 0, whose residual stream is written out for a draft model, as in 23,47.",
+        ),
+    ] = None
     wire: Annotated[
         Format | None,
         _option("--wire", help="Format of what devices send each other to be summed.", show_default="f32"),
@@ -150,7 +158,9 @@ class ScheduleOptions:
         if self.devices is None:
             fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=self.rows_are), target)
             target = parse_target(self.target, fewest)
-        asked = StepShape(rows, context, logits, target.devices_used, rules, rows_are=self.rows_are)
+        asked = StepShape(
+            rows, context, logits, target.devices_used, rules, rows_are=self.rows_are, taps=parse_taps(self.taps)
+        )
         refuse_what_is_not_lowered(spec, asked)
         talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
         forms = parse_forms(self.forms)
@@ -174,6 +184,15 @@ def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
     if options.given():
         raise UserError(f"{text}: has been compiled; {', '.join(options.given())} cannot be given for it")
     return read_output(Path(text))
+
+
+def parse_taps(text: str | None) -> tuple[int, ...]:
+    """`23,47` → (23, 47). Raises UserError for what is no number."""
+    if text is None:
+        return ()
+    if not all(part.strip().isdecimal() for part in text.split(",")):
+        raise UserError(f"--taps {text}: must be numbers of layers, counted from 0, as in 23,47")
+    return tuple(int(part) for part in text.split(","))
 
 
 def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:

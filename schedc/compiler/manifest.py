@@ -31,6 +31,7 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "rows": request.shape.rows,
         "context": request.shape.context,
         "logits": request.shape.logits,
+        "taps": list(request.shape.taps),
         "shape": shape_to_dict(request.shape),
         "kv_tokens": compiled.schedule.plan.kv_tokens,
         "spec": request.spec.model_dump(mode="json", exclude_defaults=True),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import accumulate, product
 from math import ceil
 from typing import Any
 
@@ -110,7 +110,8 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     dtype = number_format or request.spec.kv.dtype
     kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype, request.shape)
     context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens)
-    shape = replace(request.shape, context=context, logits=True, pages=0)
+    taps = _taps(request.spec, request.shape.taps, caps.trips)
+    shape = replace(request.shape, context=context, logits=True, pages=0, taps=taps)
     spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
     lowering = StepLowering(spec, shape)
     tile_units = {stream.name: _tile_units(stream, cuts[stream.name]) for stream in lowering.streams()}
@@ -152,6 +153,17 @@ def _tile_units(stream: Stream, cut: Cut) -> int:
 def _small_ring(ring: Ring, most: int) -> Ring:
     ahead = min(ring.ahead, most)
     return replace(ring, ahead=ahead, slots=max(1, ahead + ring.slots - ring.ahead))
+
+
+def _taps(spec: ModelSpec, taps: tuple[int, ...], trips: int) -> tuple[int, ...]:
+    """The layers at the same places, in the last trip where theirs is cut off."""
+    kept = [min(run.repeat, trips) for run in spec.layers]
+    firsts = [0, *accumulate(len(run.pattern) * repeat for run, repeat in zip(spec.layers, kept, strict=True))]
+    small = {
+        at.layer: firsts[at.run] + min(at.trip, kept[at.run] - 1) * len(spec.layers[at.run].pattern) + at.place
+        for at in spec.iter_layers()
+    }
+    return tuple(dict.fromkeys(small[tap] for tap in taps))
 
 
 # Sizes

@@ -56,6 +56,8 @@ class StepShape:
     """Of a paged cache; 0: as many as all sequences need together when they are full."""
     forms: tuple[tuple[str, str], ...] = ()
     rows_are: RowsAre = "sequences"
+    taps: tuple[int, ...] = ()
+    """Layers, from 0 and in their order, after which the residual stream is written out."""
 
     def page_count(self, page_tokens: int) -> int:
         return self.pages or self.sequences * ceil_div(self.context, page_tokens)
@@ -90,6 +92,7 @@ def shape_from_dict(data: Mapping[str, Any]) -> StepShape:
     placement = PlacementRules.model_validate(data["placement"])
     forms = tuple((stored, form) for stored, form in data["forms"])
     parts = {"placement": placement, "communication": Communication(**communication), "forms": forms}
+    parts["taps"] = tuple(data["taps"])
     return StepShape(**{**data, **parts})
 
 

@@ -42,6 +42,7 @@ from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.residuals.registry import lower_residual
 from schedc.lower.residuals.stream import residual_rows
 from schedc.lower.rows import count_rows, is_active, position_of, row_scalars
+from schedc.lower.taps import TapLowering, tap_problems
 from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
@@ -58,7 +59,7 @@ class StepLowering:
         refuse_what_is_not_lowered(spec, shape)
         self.spec, self.shape = spec, shape
         self.dtype = spec.quantization.operand_dtype
-        self.residual = lower_residual(spec, shape)
+        self.residual, self.taps = lower_residual(spec, shape), TapLowering(spec, shape)
         self.rope_tables = rope_tables(spec, shape)
         self.blocks: list[list[BlockLowering]] = []
         single = len(spec.layers) == 1 and len(spec.layers[0].pattern) == 1
@@ -83,7 +84,8 @@ class StepLowering:
         return (*first, *layers, *self.head.streams())
 
     def graph(self, grain: Grain) -> StepGraph:
-        declarations = self._declarations() + self.residual.declarations() + self.head.declarations(grain)
+        declarations = self._declarations() + self.residual.declarations() + self.taps.declarations()
+        declarations += self.head.declarations(grain)
         for run in self.blocks:
             for block in run:
                 declarations += block.declarations(grain)
@@ -100,12 +102,12 @@ class StepLowering:
             phases = tuple(
                 phase
                 for block, of_block in zip(run, cuts[index], strict=True)
-                for phase in block.phases(grain, [next(left) for _ in of_block])
+                for phase in (*block.phases(grain, [next(left) for _ in of_block]), *self.taps.after(block.place))
             )
             prefetches = tuple(prefetch for block in run for prefetch in block.prefetches(grain))
             trips = self.spec.layers[index].repeat
             segments.append(Segment(f"layers_{index}", run_counter(index), trips, phases, prefetches))
-        segments.append(Segment("finish", "", 1, self.head.phases(grain)))
+        segments.append(Segment("finish", "", 1, (*self.head.phases(grain), *self.taps.settle())))
         return StepGraph(self.spec.name, self.shape, grain, self.streams(), tuple(segments), declarations.once())
 
     # Storage
@@ -247,6 +249,7 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
         )
     if not 1 <= shape.context <= spec.max_position:
         problems.append(f"context: {shape.context} is not between 1 and max_position {spec.max_position}")
+    problems += tap_problems(spec, shape.taps)
     problems += longrope_problems(spec, shape.context)
     if problems:
         raise SpecError(spec.name, problems)

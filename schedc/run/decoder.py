@@ -101,12 +101,15 @@ class Decoder:
         others. Raises ValueError for rows that cannot be such tokens.
 
         `device_ids` int32[devices, rows] are the ids as each device of this host says them; logits are its devices'.
+        `hidden` f32[taps, rows, hidden]: the residual stream after the layers `shape.taps`, if there are any.
         """
         results = self._call(self._step, tokens, positions, active)
         ids = {device: np.asarray(part)[: self.rows, 0] for device, part in self._parts(results["ids"]).items()}
         answer = {"device_ids": np.stack(list(ids.values())), "ids": next(iter(ids.values()))}
         if "logits" in results:
             answer["logits"] = self._logits(self._parts(results["logits"]))
+        if "hidden" in results:
+            answer["hidden"] = self._hidden(next(iter(self._parts(results["hidden"]).values())))
         return answer
 
     def steps(
@@ -120,7 +123,8 @@ class Decoder:
         """As `count` steps one after the other, in one call: each row takes its own ids. `ids` int32[count, rows].
 
         A row becomes inactive, its ids -1, after an id of `ends` and where its context is full. The others go on to
-        the end of the call. `logits` f32[count, rows, vocab] if they are written. Each `count` is compiled once.
+        the end of the call. `logits` f32[count, rows, vocab] and `hidden` f32[count, taps, rows, hidden] if
+        they are written. Each `count` is compiled once.
         Raises UserError for a kernel whose ids are no next tokens.
         """
         if not hasattr(self.kernel, "decode_steps"):
@@ -134,6 +138,9 @@ class Decoder:
             parts = self._parts(results["logits"], 1)
             each = [self._logits({device: part[step] for device, part in parts.items()}) for step in range(count)]
             answer["logits"] = np.stack(each)
+        if "hidden" in results:
+            first = next(iter(self._parts(results["hidden"], 1).values()))
+            answer["hidden"] = np.stack([self._hidden(first[step]) for step in range(count)])
         return answer
 
     def _call(
@@ -166,6 +173,12 @@ class Decoder:
                     f"{count} tokens from position {positions[0]} on do not fit the context of {self.context}; "
                     f"make at most {max(self.context - positions[0], 0)} active"
                 )
+
+    def _hidden(self, part: Any) -> np.ndarray:
+        """f32[taps, rows, hidden] from the panels of the padded rows, which every device has."""
+        taps, padded = len(self.shape.taps), self.shape.padded_rows
+        panels = np.asarray(part).view(np.float32).reshape(taps, -1, padded, 128)
+        return panels.transpose(0, 2, 1, 3).reshape(taps, padded, -1)[:, : self.rows, : self.spec.hidden]
 
     def _logits(self, parts: Mapping[int, Any]) -> np.ndarray:
         """f32[rows, vocab] from every device's panels of the padded rows."""

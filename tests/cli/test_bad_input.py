@@ -150,6 +150,8 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             ["smollm2-135m", "--form", "int8=dequantised", "--form", "int8=scaled_after"],
             "--form int8=scaled_after: int8 is to be dequantised already; give one of them",
         ),
+        (["smollm2-135m", "--taps", "3;4"], "--taps 3;4: must be numbers of layers, counted from 0, as in 23,47"),
+        (["smollm2-135m", "--taps", "29,30"], "smollm2-135m:\n  taps: 30 is not a layer, they are 0 to 29"),
         (
             ["smollm2-135m", "--context", "9000"],
             "smollm2-135m:\n  context: 9000 is not between 1 and max_position 8192",
