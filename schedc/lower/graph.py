@@ -67,6 +67,11 @@ class StepShape:
         return self.rows if self.rows_are == "sequences" else 1
 
     @property
+    def kept_states(self) -> int:
+        """States of a layer that keeps one: of every sequence, or of one before a step and after each of its rows."""
+        return self.rows if self.rows_are == "sequences" else self.rows + 1
+
+    @property
     def sequence_rows(self) -> int:
         """Rows of one sequence."""
         return self.rows // self.sequences

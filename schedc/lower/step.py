@@ -46,8 +46,6 @@ from schedc.lower.taps import TapLowering, tap_problems
 from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
-from schedc.spec.mixers.gated_delta import GatedDelta
-from schedc.spec.mixers.kda import Kda
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import RopeTable, RowTable
 
@@ -238,9 +236,6 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
     problems = [*unsupported(spec, shape.devices), *placement_problems(spec, shape.devices, shape.placement)]
     if not 1 <= shape.rows <= 16:
         problems.append(f"rows: {shape.rows} is not between 1 and 16")
-    if shape.rows_are == "tokens":
-        kinds = {at.block.mixer.kind for at in spec.iter_layers() if isinstance(at.block.mixer, Kda | GatedDelta)}
-        problems += [f"rows are tokens: {kind} keeps no state of every row yet" for kind in sorted(kinds)]
     page = spec.kv.page_tokens
     if page is not None and page < shape.sequence_rows:
         problems.append(

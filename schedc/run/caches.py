@@ -96,7 +96,7 @@ class Caches:
 
     def read(self, words: Words, copy: Literal["first", "last"] = "first") -> list[Kept]:
         """What is kept in every layer, f32[rows, capacity, heads, width] a side, in the kernel's order of dimensions,
-        or a `Recurrent` of f32[rows, …].
+        or a `Recurrent` of f32[states, …]: of every row, or of every place of the ring.
 
         Of a head that several devices keep, that of the first or of the last of them.
         """
@@ -121,7 +121,7 @@ class Caches:
 
     def _states(self, words: Words, at: LayerAt) -> Recurrent:
         states = self.states(at)
-        found = [states.empty() for _ in range(self.shape.rows)]
+        found = [states.empty() for _ in range(self.shape.kept_states)]
         for device, own in words.items():
             for row, whole in enumerate(found):
                 states.put(whole, read_state(own[self.name(at)], states.of_device, at.trip, row), device)

@@ -26,7 +26,7 @@ class States:
     @property
     def whole(self) -> StateLayout:
         """Of the heads of all devices."""
-        return state_layout(self.mixer, self.layers, self.shape.rows)
+        return state_layout(self.mixer, self.layers, self.shape.kept_states)
 
     @property
     def split(self) -> HeadSplit:

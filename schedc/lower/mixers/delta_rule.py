@@ -17,7 +17,7 @@ from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
 from schedc.lower.mixers.gqa import norm_attributes, norm_items, operands
 from schedc.lower.parts import WORK, Place, compute, operand_words
-from schedc.lower.states.stream import StateStream
+from schedc.lower.states.choose import STATE_STREAMS
 from schedc.placement.heads import HeadSplit
 from schedc.placement.split import Split
 from schedc.spec.mixers.gated_delta import GatedDelta
@@ -64,7 +64,7 @@ class DeltaRuleLowering:
         self.panels = 2 * self.key_heads + self.value_heads
         self.stride, self.head_stride = round_up(self.panels, 8), round_up(self.value_heads, 8)
         self.key_rows = round_up(mixer.key_dim, 8)
-        self.state = StateStream(
+        self.state = STATE_STREAMS[shape.rows_are](
             self.value_heads * self.key_rows + (mixer.conv - 1) * self.stride,
             f"state_{_sizes(spec).index(_size(mixer))}",
             shape,

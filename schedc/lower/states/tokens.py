@@ -1,0 +1,101 @@
+"""The states after every one of consecutive tokens: each is made from the one before, and all are written back.
+
+In HBM they go round a ring, one place more than there are rows: a step begins with the state at `base`, and the state
+after row i comes to base + 1 + i. The next step begins with that after the last row which was accepted, wherever it
+is: nothing is copied to go back.
+"""
+
+from __future__ import annotations
+
+from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, as_expr, maximum, minimum, mul, sub
+from schedc.ir.program import Array, Buffer, Loop, Op, Region, Scalars, Semaphore, SemaphoreRef, Start, Wait, When
+from schedc.lower.graph import Declarations, Prefetch
+from schedc.lower.parts import CACHE, compute, each_row
+from schedc.lower.rows import COUNT
+from schedc.lower.states.stream import StateStream, Update
+
+BASE = "base"
+FIRST = Const(0)
+
+
+class TokenStates(StateStream):
+    """`state_rows` rows a state, `[layer][place in the ring]` in HBM; in VMEM that of `base`, then one a row."""
+
+    @property
+    def places(self) -> int:
+        return self.shape.kept_states
+
+    def declarations(self) -> Declarations:
+        named = self.place.named
+        return Declarations(
+            buffers=(Buffer(self.buffer, CACHE, self.state_rows, self.places),),
+            arrays=(Array(named("state"), len(self.place.layers) * self.places * self.state_rows, "state"),),
+            scalars=(Scalars(BASE, 1, 0, self.shape.rows, "input"),),
+            semaphores=(Semaphore(named("state_arrived"), 1), Semaphore(named("state_written"), 2 * self.shape.rows)),
+        )
+
+    def begin(self) -> tuple[Op, ...]:
+        """That of `base` is read before anything has been fetched, if no row is active."""
+        return (compute("zero", writes={"out": self._slot(FIRST)}),)
+
+    def prefetches(self, use: str) -> tuple[Prefetch, ...]:
+        named = self.place.named
+
+        def ops(trip: Expr) -> tuple[Op, ...]:
+            start = Start(
+                self._at(trip, Element(BASE, FIRST)), self._slot(FIRST), SemaphoreRef(named("state_arrived"), FIRST)
+            )
+            return (When(self._has(FIRST), (start,)),)
+
+        return (Prefetch(named("states"), ops, named("mixer_norm"), named(use)),)
+
+    def update(self, trip: Expr, update: Update) -> tuple[Op, ...]:
+        named, rows = self.place.named, self.shape.rows
+        arrived = Wait(SemaphoreRef(named("state_arrived"), FIRST), self.state_rows)
+
+        def token(row: Expr) -> tuple[Op, ...]:
+            after = self._slot(add(row, 1))
+            return (compute("move", {"x": self._slot(row)}, {"out": after}), *update(row, after))
+
+        row = Counter(named("token"))
+        every = each_row(rows, token) if self.unrolled else (Loop(row.name, Const(rows), token(row)),)
+        return (When(self._has(FIRST), (arrived,)), *every, *each_row(rows, lambda row: self._write_back(trip, row)))
+
+    def end(self) -> tuple[Op, ...]:
+        def written(row: Expr) -> tuple[Op, ...]:
+            return tuple(
+                When(conditions, (Wait(semaphore, self.state_rows),)) for conditions, _, semaphore in self._ways(row)
+            )
+
+        return each_row(self.shape.rows, written)
+
+    def keeps(self, row: Expr) -> Expr:
+        """0 for the first token of a sequence: there is no state before it."""
+        return maximum(minimum(Element(COUNT, FIRST), Element("position", FIRST)), minimum(row, 1))
+
+    def _has(self, row: Expr) -> tuple[Compare, ...]:
+        return (Compare(">", Element(COUNT, FIRST), as_expr(row)),)
+
+    def _at(self, trip: Expr, place: Expr) -> Region:
+        first = mul(add(mul(trip, self.places), place), self.state_rows)
+        return Region(self.place.named("state"), self.state_rows, first)
+
+    def _ways(self, row: Expr) -> list[tuple[tuple[Compare, ...], Expr, SemaphoreRef]]:
+        """When the state after a row goes where in the ring: further on, or round to its beginning."""
+        further = add(Element(BASE, FIRST), 1, row)
+        name, end = self.place.named("state_written"), Const(self.places)
+        return [
+            ((*self._has(row), Compare("<", further, end)), further, SemaphoreRef(name, row)),
+            (
+                (*self._has(row), Compare(">=", further, end)),
+                sub(further, self.places),
+                SemaphoreRef(name, add(row, self.shape.rows)),
+            ),
+        ]
+
+    def _write_back(self, trip: Expr, row: Expr) -> tuple[Op, ...]:
+        source = self._slot(add(row, 1))
+        return tuple(
+            When(conditions, (Start(source, self._at(trip, place), semaphore),))
+            for conditions, place, semaphore in self._ways(row)
+        )
