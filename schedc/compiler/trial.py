@@ -99,6 +99,7 @@ class Trial:
         self._rounded = Reference(spec, source, jnp.bfloat16) if rounds else self._exact
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
+        self._last: tuple[Step, State] | None = None
         for sequence in range(shape.sequences):
             kept = [kept_of_row(kept, sequence, self.decoder.caches.capacity) for kept in self.state]
             self.decoder.fill(sequence, kept)
@@ -113,7 +114,7 @@ class Trial:
         for at in self.spec.iter_layers():
             if keeps_state(at.block.mixer):
                 empty = self.decoder.caches.states(at).empty()
-                sizes = [(self.shape.rows, *part.shape) for part in empty]
+                sizes = [(self.shape.sequences, *part.shape) for part in empty]
                 state.append(Recurrent(*(self._random.standard_normal(size, np.float32) for size in sizes)))
                 continue
             layout = self.decoder.caches.layout(at)
@@ -123,7 +124,12 @@ class Trial:
         return state
 
     def step(self, positions: Sequence[int], active: Sequence[bool] | None = None) -> Outcome:
-        """One step of random tokens at the `positions` of all rows. Both go on with the caches they have written."""
+        """One step of random tokens at the `positions` of all rows. Both go on with the caches they have written.
+
+        Tokens of one sequence that begin among those of the step before go on behind what is before them, others
+        behind all.
+        """
+        accepted = self._accept(positions[0]) if self.shape.rows_are == "tokens" else None
         tokens = self._random.integers(0, self.spec.vocab, self.shape.rows)
         given = Step(
             tuple(int(token) for token in tokens),
@@ -136,21 +142,43 @@ class Trial:
         if self._rounded is not self._exact:
             rounded_logits, rounded = self._expected(self._rounded, given)
         before = self.kernel_state()
-        answer = self.decoder.step(given.tokens, given.positions[: self.shape.sequences], given.active)
+        of_sequences = given.positions[: self.shape.sequences]
+        answer = self.decoder.step(given.tokens, of_sequences, given.active, accepted)
         outcome = Outcome(
             given,
             answer["device_ids"],
             answer["logits"],
             exact_logits,
             rounded_logits,
-            before,
-            self.kernel_state(),
+            self._by_row(before),
+            self._by_row(self.kernel_state()),
             exact,
             rounded,
             self.copies_differ(),
         )
         self._write(rounded, given)
+        self._last = given, rounded
         return outcome
+
+    def _accept(self, position: int) -> int:
+        """How many rows of the last step one at `position` goes on behind; the reference goes on from there."""
+        if self._last is None:
+            return 0
+        step, new = self._last
+        count = sum(step.active)
+        accepted = position - step.positions[0]
+        accepted = accepted if 0 <= accepted <= count else count
+        for layer, kept in enumerate(new):
+            if isinstance(kept, Recurrent) and accepted:
+                self.state[layer] = Recurrent(*(np.asarray(part[accepted - 1 : accepted]) for part in kept))
+        return accepted
+
+    def _by_row(self, state: State) -> State:
+        """What the kernel keeps, with a state for every row, instead of one for every place of the ring."""
+        if self.shape.rows_are == "sequences":
+            return state
+        places = self.decoder.places_of_rows()
+        return [Recurrent(*(part[places] for part in kept)) if isinstance(kept, Recurrent) else kept for kept in state]
 
     def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State]:
         """The reference's logits and the caches it leaves."""
@@ -170,18 +198,34 @@ class Trial:
             runs.append(tuple(places))
         before = Cache(tuple(runs), self.decoder.caches.capacity)
         if self.shape.rows_are == "tokens":
-            logits, cache = reference.extend(step.tokens, step.positions[0], sum(step.active), before)
-        else:
-            logits, cache = reference.decode(step.tokens, step.positions, before)
+            return self._one_by_one(reference, step, before)
+        logits, cache = reference.decode(step.tokens, step.positions, before)
         return logits, cache.layers(self.spec)
+
+    def _one_by_one(self, reference: Reference, step: Step, cache: Cache) -> tuple[np.ndarray, State]:
+        """Tokens of one sequence, each decoded by itself. Of a state that after every row, [rows, …]."""
+        logits = np.zeros((self.shape.rows, self.spec.vocab), np.float32)
+        after = [cache.layers(self.spec)] * self.shape.rows
+        for row in range(sum(step.active)):
+            of_row, cache = reference.decode([step.tokens[row]], [step.positions[row]], cache)
+            logits[row] = of_row[0]
+            after[row] = cache.layers(self.spec)
+        last: State = list(cache.layers(self.spec))
+        for layer, kept in enumerate(last):
+            if isinstance(kept, Recurrent):
+                every = zip(*(layers[layer] for layers in after), strict=True)
+                last[layer] = Recurrent(*(np.concatenate(parts) for parts in every))
+        return logits, last
 
     def _write(self, new: State, step: Step) -> None:
         """Keep the reference's new token of every active row, as the cache rounds it, or its new state."""
         for kept, new_kept in zip(self.state, new, strict=True):
+            if isinstance(kept, Recurrent) and self.shape.rows_are == "tokens":
+                continue  # Which of them is kept, the next step says.
             dtype = np.float32 if isinstance(kept, Recurrent) else DTYPES[self.spec.kv.dtype]
-            for row, position in enumerate(step.positions):
+            for row in range(self.shape.rows):
                 if step.active[row]:
-                    at = _newest(kept, step.sequences[row], position)
+                    at = _newest(kept, step, row)
                     for side, new_side in zip(kept, new_kept, strict=True):
                         side[at] = np.asarray(new_side[at].astype(dtype), np.float32)
 
@@ -306,9 +350,9 @@ def _state_problems(outcome: Outcome, layer: int, found: Difference) -> list[str
     return lines
 
 
-def _newest(kept: Kept, row: int, position: int) -> tuple[int, ...]:
+def _newest(kept: Kept, step: Step, row: int) -> tuple[int, ...]:
     """Where the new numbers of a row are in a side of what is kept: at its token, or all of its state."""
-    return (row,) if isinstance(kept, Recurrent) else (row, position)
+    return (row,) if isinstance(kept, Recurrent) else (step.sequences[row], step.positions[row])
 
 
 def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool = False) -> np.ndarray:
@@ -316,9 +360,9 @@ def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool
     parts = []
     for at, kept in zip(spec.iter_layers(), state, strict=True):
         ordered = kept if reordered else kernel_cache(kept, at.block.mixer)
-        for row, position in enumerate(outcome.step.positions):
-            if outcome.step.active[row]:
-                at = _newest(kept, outcome.step.sequences[row], position)
+        for row, active in enumerate(outcome.step.active):
+            if active:
+                at = _newest(kept, outcome.step, row)
                 parts += [side[at].reshape(-1) for side in ordered]
     return np.concatenate(parts)
 

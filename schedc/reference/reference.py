@@ -114,19 +114,6 @@ class Reference:
         logits, cache = self._forward(self._outer, self._layers, ids[:, None], at[:, None], real, cache)
         return np.asarray(logits)[:, 0], cache
 
-    def extend(
-        self, tokens: Sequence[int] | np.ndarray, position: int, count: int, cache: Cache
-    ) -> tuple[np.ndarray, Cache]:
-        """Consecutive tokens of one sequence, the first at `position`: f32[tokens, vocab], and the cache of it.
-
-        Only the first `count` are of the sequence; what is said of the others means nothing.
-        """
-        ids = np.asarray(tokens, np.int32)
-        at = position + np.arange(len(ids), dtype=np.int32)
-        real = np.arange(len(ids)) < count
-        logits, cache = self._forward(self._outer, self._layers, ids[None], at[None], real[None], cache)
-        return np.asarray(logits)[0], cache
-
     def empty_cache(self, rows: int, capacity: int) -> Cache:
         runs = []
         for run in self.spec.layers:

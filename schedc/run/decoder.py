@@ -48,6 +48,8 @@ class Decoder:
         mesh = Mesh(np.array(jax.devices()[: shape.devices]), ("device",))
         self._mesh, self._interpret = mesh, interpret if interpret is not None else False
         self._step = kernel.decode_step(mesh, interpret=self._interpret)
+        # Where in the ring of states a step begins, and how many tokens it has, if rows are tokens of one sequence.
+        self._base = self._count = 0
         self._several: dict[tuple[int, tuple[int, ...]], Any] = {}
         # Placed as the step returns its state: a step is then compiled once.
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
@@ -90,19 +92,26 @@ class Decoder:
         words = self.words()
         self.caches.fill(words, row, layers)
         self.state = {name: self._place(name, partial(_named, name, words.__getitem__)) for name in self.state}
+        self._base = self._count = 0
 
     def step(
-        self, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None = None
+        self,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        active: Sequence[bool] | None = None,
+        accepted: int | None = None,
     ) -> dict[str, np.ndarray]:
         """One token a row: `ids` int32[rows], -1 where inactive, and `logits` f32[rows, vocab] if they are written.
 
         `positions`: one a sequence. Where the rows are consecutive tokens of one, it is that of the first, and active
-        rows come first; the next step begins behind those that are accepted, and what it writes takes the place of the
-        others. Raises ValueError for rows that cannot be such tokens.
+        rows come first; `accepted` is how many of the step before this one goes on behind (all that were active, if it
+        is not given), and what it writes takes the place of the others. Raises ValueError for rows that cannot be such
+        tokens.
 
         `device_ids` int32[devices, rows] are the ids as each device of this host says them; logits are its devices'.
         `hidden` f32[taps, rows, hidden]: the residual stream after the layers `shape.taps`, if there are any.
         """
+        self._go_on(positions, active, accepted)
         results = self._call(self._step, tokens, positions, active)
         ids = {device: np.asarray(part)[: self.rows, 0] for device, part in self._parts(results["ids"]).items()}
         answer = {"device_ids": np.stack(list(ids.values())), "ids": next(iter(ids.values()))}
@@ -147,7 +156,6 @@ class Decoder:
         self, call: Any, tokens: Sequence[int], positions: Sequence[int], active: Sequence[bool] | None
     ) -> dict[str, Any]:
         """The outputs of a call on these scalars by name; the states are taken over."""
-        self._check_rows(positions, active)
         scalars = {
             "token": np.asarray(tokens, np.int32),
             "position": np.asarray(positions, np.int32),
@@ -155,24 +163,38 @@ class Decoder:
         }
         if self.caches.table is not None:
             scalars["page"] = np.asarray(self.caches.table, np.int32).reshape(-1)
+        if self.shape.rows_are == "tokens":
+            scalars["base"] = np.asarray([self._base], np.int32)
         given = scalars | self._weights | self.state
         results = dict(zip(self.kernel.OUTPUTS, call(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True))
         self.state = {name: results[name] for name in self.kernel.STATE}
         return results
 
-    def _check_rows(self, positions: Sequence[int], active: Sequence[bool] | None) -> None:
+    def places_of_rows(self) -> list[int]:
+        """Where in the ring of states the last step has left that after each of its rows."""
+        return [(self._base + 1 + row) % self.shape.kept_states for row in range(self.rows)]
+
+    def _go_on(self, positions: Sequence[int], active: Sequence[bool] | None, accepted: int | None) -> None:
+        """Check the rows of a step, and begin it behind the accepted ones of the last."""
         if len(positions) != self.shape.sequences:
-            raise ValueError(f"{len(positions)} positions were given, the kernel takes one of {self.shape.sequences}")
-        if self.shape.rows_are == "tokens":
-            given = [True] * self.rows if active is None else [bool(each) for each in active]
-            count = sum(given)
-            if not all(given[:count]):
-                raise ValueError(f"rows are tokens one after the other, so the active ones come first, not {given}")
-            if positions[0] + count > self.context:
-                raise ValueError(
-                    f"{count} tokens from position {positions[0]} on do not fit the context of {self.context}; "
-                    f"make at most {max(self.context - positions[0], 0)} active"
-                )
+            raise ValueError(f"{len(positions)} positions are given, of {self.shape.sequences} sequences")
+        if self.shape.rows_are == "sequences":
+            if accepted is not None:
+                raise ValueError("rows that are sequences are not accepted; their next positions say where they go on")
+            return
+        given = [True] * self.rows if active is None else [bool(each) for each in active]
+        count = sum(given)
+        if not all(given[:count]):
+            raise ValueError(f"rows are tokens one after the other, so the active ones come first, not {given}")
+        if positions[0] + count > self.context:
+            raise ValueError(
+                f"{count} tokens from position {positions[0]} on do not fit the context of {self.context}; "
+                f"make at most {max(self.context - positions[0], 0)} active"
+            )
+        accepted = self._count if accepted is None else accepted
+        if not 0 <= accepted <= self._count:
+            raise ValueError(f"{accepted} tokens are accepted, the step before had {self._count}")
+        self._base, self._count = (self._base + accepted) % self.shape.kept_states, count
 
     def _hidden(self, part: Any) -> np.ndarray:
         """f32[taps, rows, hidden] from the panels of the padded rows, which every device has."""

@@ -9,6 +9,7 @@ from schedc.errors import SpecError
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from tests.kernels.built import Mode, build_kernel, in_format, small_tiles, step, trial
+from tests.reference.recurrent_specs import FEATURES
 from tests.reference.small_specs import LATENT, small_spec
 
 pytestmark = pytest.mark.kernel
@@ -71,3 +72,21 @@ def test_tokens_that_may_be_in_three_pages_are_refused() -> None:
     spec = ModelSpec.model_validate(in_format(WINDOW, "f32").model_dump(mode="json") | {"kv": kv})
     with pytest.raises(SpecError, match=r"kv.page_tokens: 9 tokens .* more than two pages of 8; .* at most 8 rows"):
         build_kernel(spec, tokens(9))
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("kda", "on_wait"), pytest.param("gated delta beside attention", "eager", marks=slow)],
+)
+def test_a_step_goes_on_behind_the_last_token_that_was_accepted(name: str, mode: Mode) -> None:
+    """From the beginning; behind three of eight, none, all of six, all of eight; from nothing; from another beginning.
+
+    In all the states go more than once round their ring.
+    """
+    spec, shape = in_format(FEATURES[name], "f32"), tokens(8)
+    beside = trial(build_kernel(spec, shape, small_tiles("ring")), spec, shape, mode)
+    for first, count in ((0, 8), (3, 8), (3, 6), (9, 8), (17, 0), (17, 8), (0, 2)):
+        active = tuple(row < count for row in range(8))
+        outcome, raced = step(beside, tuple(range(first, first + 8)), active)
+        assert problems(outcome, spec) == [], (first, count)
+        assert not raced
