@@ -84,15 +84,15 @@ def as_column(vector, rows):
 
 
 def delta_rule(
-    vectors, decay, beta, state, out,
+    vectors, decay, beta, state, out, behind=None,
     *, keep, group, groups, key_heads, value_heads, key_rows, key_first, value_first, decay_of,
 ):  # fmt: skip
     """One token of one sequence: S = decay · S; S += k · beta·(v − kᵀS); out = qᵀS, for one group of heads.
 
     vectors f32[…, 128] has the queries of all groups from row 0, their keys from row `key_first` and their values from
     row `value_first`: `key_heads` and `value_heads` of each group. The rest is of this group: state
-    f32[value_heads][key_rows, 128], taken for zeros if `keep` is 0, whatever it holds; decay and beta
-    f32[value_heads, 128], see `delta_gates`.
+    f32[value_heads][key_rows, 128], taken for zeros if `keep` is 0, whatever it holds; the new one goes `behind`, or in
+    its place; decay and beta f32[value_heads, 128], see `delta_gates`.
     """
 
     def first(rows):
@@ -113,7 +113,7 @@ def delta_rule(
             told = jnp.sum(old * turned, axis=0, keepdims=True)
             read = jnp.sum(old * asked, axis=0, keepdims=True)
             change = (value[row] - told) * rate[row]
-            store_f32(state, place * key_rows, old + turned * change)
+            store_f32(state if behind is None else behind, place * key_rows, old + turned * change)
             results.append(read + met[head : head + 1] * change)
     store_f32(out, 0, stack(results))
 

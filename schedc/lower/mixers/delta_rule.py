@@ -7,7 +7,7 @@ The states and the windows of the convolutions pass through VMEM beside it (`sch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -279,14 +279,26 @@ class DeltaRuleLowering:
         )
 
     def _delta(self, site: Site, whole: dict[str, Region]) -> tuple[Op, ...]:
-        return self.state.update(site.trip, lambda row, state: self._token(site, row, state))
+        return self.state.update(site.trip, lambda row, *states: self._token(site, row, *states))
 
-    def _token(self, site: Site, row: Expr, state: Region) -> tuple[Op, ...]:
-        """The convolution and the rule of one sequence."""
+    def _token(self, site: Site, row: Expr, state: Region, behind: Region | None) -> tuple[Op, ...]:
+        """The convolution and the rule of one row. What is kept then is put `behind`, or where it was before."""
         named, mixer = self.place.named, self.mixer
         keep = {"keep": self.state.keeps(row)}
         heads = self.value_heads * self.key_rows
         sizes: dict[str, Attribute] = {"key_heads": self.key_heads, "value_heads": self.value_heads}
+
+        def window(whole: Region) -> Region:
+            return replace(whole, rows=whole.rows - heads, offset=add(whole.offset, heads))
+
+        def read(name: str, region: Region) -> dict[str, Region]:
+            return {} if behind is None else {name: region}
+
+        def updated(name: str, region: Region) -> dict[str, Region]:
+            return {name: region} if behind is None else {}
+
+        def written(part: Callable[[Region], Region]) -> dict[str, Region]:
+            return {} if behind is None else {"behind": part(behind)}
 
         def of(name: str, stride: int) -> Region:
             return Region(named(name), stride, mul(row, stride))
@@ -294,9 +306,9 @@ class DeltaRuleLowering:
         convolved = of("convolved", self.stride)
         convolution = compute(
             "short_conv",
-            {"x": of("entered", self.stride), **operands(site, self._conv_vectors())},
-            {"out": convolved},
-            {"window": replace(state, rows=state.rows - heads, offset=add(state.offset, heads))},
+            {"x": of("entered", self.stride), **operands(site, self._conv_vectors()), **read("window", window(state))},
+            {"out": convolved, **written(window)},
+            updated("window", window(state)),
             keep,
             sizes,
             panels=self.panels,
@@ -312,12 +324,20 @@ class DeltaRuleLowering:
             def of_group(name: str) -> Region:
                 return Region(named(name), in_group, add(mul(row, self.head_stride), mul(group, in_group)))
 
-            states = heads // groups
+            def states(whole: Region) -> Region:
+                size = heads // groups
+                return replace(whole, rows=size, offset=add(whole.offset, mul(group, size)))
+
             return compute(
                 "delta_rule",
-                {"vectors": convolved, "decay": of_group("decay"), "beta": of_group("beta")},
-                {"out": of_group("read")},
-                {"state": replace(state, rows=states, offset=add(state.offset, mul(group, states)))},
+                {
+                    "vectors": convolved,
+                    "decay": of_group("decay"),
+                    "beta": of_group("beta"),
+                    **read("state", states(state)),
+                },
+                {"out": of_group("read"), **written(states)},
+                updated("state", states(state)),
                 {**keep, "group": group},
                 groups=groups,
                 key_heads=self.key_heads // groups,

@@ -18,8 +18,12 @@ from schedc.lower.rows import is_active
 MOST_ROWS = 16384
 """Rows of VMEM (8 MiB) that the states of all sequences may take; beyond, two slots, or as many as fit."""
 
-Update = Callable[[Expr, Region], tuple[Op, ...]]
-"""What happens to a sequence: its number, and where its state is."""
+Update = Callable[[Expr, Region, Region | None], tuple[Op, ...]]
+"""What happens to a row: its number, where its state is, and where the next one goes (None: in its place)."""
+
+
+def most_slots(state_rows: int) -> int:
+    return max(2, MOST_ROWS // state_rows)
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,23 @@ class StateStream:
 
     @property
     def slots(self) -> int:
-        return min(self.shape.rows, max(2, MOST_ROWS // self.state_rows))
+        return min(self.shape.rows, most_slots(self.state_rows))
 
     @property
     def resident(self) -> bool:
         """Whether every sequence has a slot of its own."""
         return self.slots == self.shape.rows
 
+    @property
+    def array(self) -> Array:
+        rows = len(self.place.layers) * self.shape.rows * self.state_rows
+        return Array(self.place.named("state"), rows, "state")
+
     def declarations(self) -> Declarations:
         named, rows = self.place.named, self.shape.rows
         return Declarations(
             buffers=(Buffer(self.buffer, CACHE, self.state_rows, self.slots),),
-            arrays=(Array(named("state"), len(self.place.layers) * rows * self.state_rows, "state"),),
+            arrays=(self.array,),
             semaphores=(Semaphore(named("state_arrived"), rows), Semaphore(named("state_written"), rows)),
         )
 
@@ -72,9 +81,9 @@ class StateStream:
             arrived = each_row(rows, lambda row: (self._if_active(row, self._arrived(row)),))
             written = each_row(rows, lambda row: (self._if_active(row, self._write(trip, row)),))
             if self.unrolled:
-                return (*arrived, *each_row(rows, lambda row: update(row, self._slot(row))), *written)
+                return (*arrived, *each_row(rows, lambda row: update(row, self._slot(row), None)), *written)
             row = Counter(self.place.named("sequence"))
-            return (*arrived, Loop(row.name, Const(rows), update(row, self._slot(row))), *written)
+            return (*arrived, Loop(row.name, Const(rows), update(row, self._slot(row), None)), *written)
         row = Counter(self.place.named("sequence"))
         before, later = sub(row, 1), add(row, self.slots - 1)
         return (
@@ -85,7 +94,7 @@ class StateStream:
                     When((Compare(">", row, Const(0)),), (self._if_active(before, self._written(before)),)),
                     When((Compare("<", later, Const(rows)),), (self._if_active(later, self._fetch(trip, later)),)),
                     self._if_active(row, self._arrived(row)),
-                    *update(row, self._slot(self._slot_of(row))),
+                    *update(row, self._slot(self._slot_of(row)), None),
                     self._if_active(row, self._write(trip, row)),
                 ),
             ),

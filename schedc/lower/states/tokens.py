@@ -7,29 +7,43 @@ is: nothing is copied to go back.
 
 from __future__ import annotations
 
-from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, as_expr, maximum, minimum, mul, sub
+from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, as_expr, maximum, minimum, mod, mul, sub
 from schedc.ir.program import Array, Buffer, Loop, Op, Region, Scalars, Semaphore, SemaphoreRef, Start, Wait, When
 from schedc.lower.graph import Declarations, Prefetch
 from schedc.lower.parts import CACHE, compute, each_row
 from schedc.lower.rows import COUNT
-from schedc.lower.states.stream import StateStream, Update
+from schedc.lower.states.stream import StateStream, Update, most_slots
 
 BASE = "base"
 FIRST = Const(0)
 
 
 class TokenStates(StateStream):
-    """`state_rows` rows a state, `[layer][place in the ring]` in HBM; in VMEM that of `base`, then one a row."""
+    """`state_rows` rows a state, `[layer][place in the ring]` in HBM. Row t finds its state in slot t of VMEM and
+    leaves the next in slot t + 1, modulo the slots: if not all fit, one is used again when it has been written back.
+    """
 
     @property
     def places(self) -> int:
         return self.shape.kept_states
 
+    @property
+    def slots(self) -> int:
+        return min(self.places, most_slots(self.state_rows))
+
+    @property
+    def resident(self) -> bool:
+        return self.slots == self.places
+
+    @property
+    def array(self) -> Array:
+        return Array(self.place.named("state"), len(self.place.layers) * self.places * self.state_rows, "state")
+
     def declarations(self) -> Declarations:
         named = self.place.named
         return Declarations(
-            buffers=(Buffer(self.buffer, CACHE, self.state_rows, self.places),),
-            arrays=(Array(named("state"), len(self.place.layers) * self.places * self.state_rows, "state"),),
+            buffers=(Buffer(self.buffer, CACHE, self.state_rows, self.slots),),
+            arrays=(self.array,),
             scalars=(Scalars(BASE, 1, 0, self.shape.rows, "input"),),
             semaphores=(Semaphore(named("state_arrived"), 1), Semaphore(named("state_written"), 2 * self.shape.rows)),
         )
@@ -50,24 +64,28 @@ class TokenStates(StateStream):
         return (Prefetch(named("states"), ops, named("mixer_norm"), named(use)),)
 
     def update(self, trip: Expr, update: Update) -> tuple[Op, ...]:
-        named, rows = self.place.named, self.shape.rows
-        arrived = Wait(SemaphoreRef(named("state_arrived"), FIRST), self.state_rows)
+        named, rows, slots = self.place.named, self.shape.rows, self.slots
+        wait = Wait(SemaphoreRef(named("state_arrived"), FIRST), self.state_rows)
+        arrived = When(self._has(FIRST), (wait,))
 
         def token(row: Expr) -> tuple[Op, ...]:
-            after = self._slot(add(row, 1))
-            return (compute("move", {"x": self._slot(row)}, {"out": after}), *update(row, after))
+            return update(row, *(self._slot(mod(add(row, later), slots)) for later in (0, 1)))
 
-        row = Counter(named("token"))
-        every = each_row(rows, token) if self.unrolled else (Loop(row.name, Const(rows), token(row)),)
-        return (When(self._has(FIRST), (arrived,)), *every, *each_row(rows, lambda row: self._write_back(trip, row)))
+        if self.resident and self.unrolled:
+            return (arrived, *each_row(rows, token), *each_row(rows, lambda row: self._write_back(trip, row)))
+        row = Counter(named("state_row"))
+        again = When((Compare(">=", row, Const(slots)),), self._written(sub(row, slots)))
+        body = (*(() if self.resident else (again,)), *token(row), *self._write_back(trip, row))
+        return (arrived, Loop(row.name, Const(rows), body))
 
     def end(self) -> tuple[Op, ...]:
-        def written(row: Expr) -> tuple[Op, ...]:
-            return tuple(
-                When(conditions, (Wait(semaphore, self.state_rows),)) for conditions, _, semaphore in self._ways(row)
-            )
+        left = min(self.slots, self.shape.rows)
+        return each_row(left, lambda row: self._written(add(self.shape.rows - left, row)))
 
-        return each_row(self.shape.rows, written)
+    def _written(self, row: Expr) -> tuple[Op, ...]:
+        return tuple(
+            When(conditions, (Wait(semaphore, self.state_rows),)) for conditions, _, semaphore in self._ways(row)
+        )
 
     def keeps(self, row: Expr) -> Expr:
         """0 for the first token of a sequence: there is no state before it."""
@@ -94,7 +112,7 @@ class TokenStates(StateStream):
         ]
 
     def _write_back(self, trip: Expr, row: Expr) -> tuple[Op, ...]:
-        source = self._slot(add(row, 1))
+        source = self._slot(mod(add(row, 1), self.slots))
         return tuple(
             When(conditions, (Start(source, self._at(trip, place), semaphore),))
             for conditions, place, semaphore in self._ways(row)
