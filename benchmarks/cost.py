@@ -3,6 +3,7 @@
     python benchmarks/cost.py measure      compile the kernels below, write schedc/cost/measured.yaml (a few minutes)
     python benchmarks/cost.py collectives  compile programs of collectives alone, and add their operations to it
     python benchmarks/cost.py experts    compile models with experts, and add their operations to it
+    python benchmarks/cost.py mixtures   compile models with block attention residuals, and add their operations to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -210,6 +211,25 @@ def measure_experts() -> None:
     replace_measured(found, lambda kind: kind in EXPERTS)
 
 
+MIXTURES = ("mixed_norm", "mixed_norm_of_one", "append_sum", "append_sum_of_one")
+
+
+def measure_mixtures() -> None:
+    """Block attention residuals of eight layers in blocks of one and of four."""
+    found: Found = defaultdict(list)
+    for model, rows, block in product(("qwen3-0.6b", "qwen3-8b"), (1, 8, 16), (1, 4)):
+        data = load_spec(model).model_dump(mode="json")
+        data["layers"][0]["repeat"] = 8
+        data["residual"] = {"kind": "block_attention", "block": block, "eps": 1e-5}
+        spec = ModelSpec.model_validate(data)
+        program = schedule(spec, StepShape(rows, 4096), parse_target(TARGET), "ring", {"slot_mib": 4.0}).program
+        for op, cycles in cycles_of(program)[0]:
+            if isinstance(op, Compute) and op.kind in MIXTURES:
+                add_found(found, op, cycles)
+                print(model, rows, block, op.kind, cycles, flush=True)
+    replace_measured(found, lambda kind: kind in MIXTURES)
+
+
 def replace_measured(found: Found, of_these: Callable[[str], bool]) -> None:
     """Put new measurements in the place of all of the same kinds."""
     data = parse_yaml(MEASURED.read_text())
@@ -347,7 +367,8 @@ def simulations() -> None:
 
 if __name__ == "__main__":
     commands = {
-        "measure": measure, "collectives": measure_collectives, "experts": measure_experts, "fit": fit,
+        "measure": measure, "collectives": measure_collectives, "experts": measure_experts,
+        "mixtures": measure_mixtures, "fit": fit,
         "compare": compare, "simulate": simulations,
     }  # fmt: skip
     commands[sys.argv[1]]()

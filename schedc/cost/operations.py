@@ -85,6 +85,18 @@ def of_norm(work: Work) -> Features:
     return {"registers": registers, "layer": float(layer), "layer_registers": registers * layer}
 
 
+def of_mixture(work: Work) -> Features:
+    """Every source is gone through twice: for its score, and for its share. The norm is that of the mixture."""
+    registers = work.registers(work.panels("columns"))
+    return {"registers": registers, "source_registers": registers * work["sources"]}
+
+
+def of_mixture_of_one(work: Work) -> Features:
+    """A row that stands for all of its padded ones takes a register each 8 panels, and its output one a panel."""
+    panels = work.panels("columns")
+    return {"registers": float(panels), "source_registers": panels / SUBLANES * work["sources"]}
+
+
 def of_dot(work: Work) -> Features:
     """A dtype without a rate is counted by its ratio to bf16, which is then the coefficient of `dot_<dtype>`.
 
@@ -228,6 +240,10 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "as_operand": of_columns("columns"),
     "residual_add": of_columns("columns"),
     "residual_add_norm": of_norm,
+    "mixed_norm": of_mixture,
+    "mixed_norm_of_one": of_mixture_of_one,
+    "append_sum": of_columns("columns"),
+    "append_sum_of_one": of_columns("columns"),
     "matmul": of_dot,
     "head": of_dot,
     "gated": of_columns("width"),
