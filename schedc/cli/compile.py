@@ -18,7 +18,9 @@ def compile(
     model: Model,
     options: ScheduleOptions,
     passes: PassOptions,
-    rows: Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")] = 1,
+    rows: Annotated[
+        int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
+    ] = 1,
     logits: Annotated[bool, typer.Option("--logits", help="Write the logits out, beside the ids.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the kernel.", show_default="out/<model>")

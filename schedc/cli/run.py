@@ -1,6 +1,6 @@
 """`schedc run`: generate text with a kernel."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from schedc.spec.model import ModelSpec
     from schedc.weights.layout import Layout
     from schedc.weights.source import WeightSource
+
+
+DRAFTED_ROWS = 8
+"""Tokens of one sequence that a step takes, if the model is compiled for this run."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ def run(
     """Generate text: the prompt goes through the plain-JAX reference, every new token through the kernel.
 
     The kernel runs on the TPU of this machine if there is one; else it is interpreted on the CPU, which takes seconds
-    a token. Greedy; the prompt is taken as it is, without a chat template.
+    a token. Greedy; the prompt is taken as it is, without a chat template. With --rows-are tokens a step verifies
+    tokens that are guessed from repetitions in the text.
 
     Examples:
 
@@ -72,10 +77,13 @@ def run(
     stages = Stages()
     with stages.stage("compile"):
         runnable = _runnable(model, options, len(prompt))
+    if runnable.shape.rows_are == "tokens":
+        _refuse_beside_drafts(prompt, steps_per_call)
     spec, devices = runnable.spec, runnable.shape.devices
     use_best(devices)
     require_devices(devices)
     from schedc.run.generate import check_prompts, generate, prefill
+    from schedc.run.speculate import generate_drafted
 
     with stages.stage("read the weights"):
         from schedc.reference.reference import Reference
@@ -84,7 +92,7 @@ def run(
         source = opened(path, spec, rounding)
         words = find_tokenizer(path, tokenizer)
     prompts = [words.encode(text) for text in prompt]
-    check_prompts(prompts, runnable.shape.rows, runnable.shape.context)
+    check_prompts(prompts, runnable.shape.sequences, runnable.shape.context)
     decoder, platform = _decoder(runnable, source)
     with stages.stage("prefill"):
         prefill(decoder, Reference(spec, source), prompts)
@@ -94,7 +102,10 @@ def run(
     texts = ["" for _ in prompts]
     tokens: list[list[int]] = [[] for _ in prompts]
     times = [perf_counter()]
-    steps = generate(decoder, prompts, max_tokens, eos, steps_per_call)
+    steps: Iterator[Sequence[int | None]] = generate(decoder, prompts, max_tokens, eos, steps_per_call)
+    if runnable.shape.rows_are == "tokens":
+        drafted = generate_drafted(decoder, prompts[0], max_tokens, eos)
+        steps = ([token] for new in drafted for token in new)
     with stages.stage("first step, which compiles the kernel"):
         first = next(steps)
     show = _Printer(prompt, quiet=json)
@@ -115,6 +126,15 @@ def run(
     _report(tokens, texts, prompts, times, steps_per_call, platform, json)
 
 
+def _refuse_beside_drafts(prompts: Sequence[str], steps_per_call: int) -> None:
+    if len(prompts) > 1:
+        raise UserError(f"--rows-are tokens: the rows are tokens of one sequence, and there are {len(prompts)} prompts")
+    if steps_per_call > 1:
+        raise UserError(
+            f"--rows-are tokens: what a step accepts is known behind it, so not {steps_per_call} steps a call"
+        )
+
+
 def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
     from schedc.compiler.output import KERNEL
     from schedc.compiler.pipeline import compile_model
@@ -127,6 +147,7 @@ def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
         )
     if rows > 16:
         raise UserError(f"{rows} prompts are more than the 16 rows a kernel may have")
+    rows = DRAFTED_ROWS if options.rows_are == "tokens" else rows
     compiled = compile_model(options.request(load_spec(model), rows))
     made, request = compiled.schedule, compiled.request
     return Runnable(compiled.kernel.source, request.spec, made.layouts, request.shape, made.plan.kv_tokens)

@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 def verify(
     model: Model,
     options: ScheduleOptions,
-    rows: Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")] = 1,
+    rows: Annotated[
+        int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
+    ] = 1,
     no_check: Annotated[
         bool, typer.Option("--no-check", help="Do not ask the TPU compiler: the proof and the interpreter only.")
     ] = False,
