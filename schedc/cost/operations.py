@@ -258,6 +258,8 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "latent_token": lambda work: {"registers": work.registers(work.panels("rank") + work.panels("rope_dim"))},
     "latent_queries": of_latent_queries,
     "each_head": of_each_head,
+    "pack_panels": of_panels,
+    "join_panels": of_panels,
     "gather_queries": of_gather_queries,
     "attend_latent": of_attend_latent,
     "attend_latent_tokens": of_attend_latent_tokens,
@@ -292,6 +294,8 @@ UNMEASURED: Mapping[str, str] = {
     "residual_add_norm": "norm",
     "sum_squares": "residual_add",
     "weigh_operand": "residual_add",
+    "pack_panels": "move",
+    "join_panels": "move",
     "latent_token": "norm",
     "latent_queries": "split_heads",
     "each_head": "matmul",
@@ -333,9 +337,12 @@ class CycleTable:
         note = f"{op.kind}: not measured, counted as {stand_in}" if stand_in else None
         note = f"{op.kind}: {', '.join(unknown)} not measured, counted as 0" if unknown else note
         cycles = formula.base + sum(formula.per.get(name, 0.0) * amount for name, amount in found.items())
-        if op.kind in INNER_TRIPS:
-            cycles += INNER_TRIP_CYCLES * INNER_TRIPS[op.kind](work)
-        return max(0.0, cycles), note
+        return max(0.0, cycles + self.inner_cycles(op)), note
+
+    def inner_cycles(self, op: Compute) -> float:
+        """Cycles of the trips of a loop inside of it after the first."""
+        trips = INNER_TRIPS.get(op.kind)
+        return 0.0 if trips is None else INNER_TRIP_CYCLES * trips(Work.of(op, self.target))
 
 
 @cache

@@ -55,3 +55,13 @@ def evenly(total: int, devices: int, unit: int = 1) -> Split:
         return whole(total)
     units = -(-total // unit)
     return Split(total, -(-units // devices) * unit, 1, devices)
+
+
+def in_copies(total: int, devices: int, unit: int) -> Split:
+    """Shares of whole units as `evenly`, but where there are fewer than devices, neighbours have copies of one."""
+    if devices == 1:
+        return whole(total)
+    units = -(-total // unit)
+    each = -(-units // devices)
+    ring = -(-units // each)
+    return Split(total, each * unit, devices // ring, ring) if ring > 1 else whole(total)

@@ -1,7 +1,7 @@
 """Columns over devices: of a feed-forward, of the vocabulary."""
 
 from schedc.placement.rules import PlacementRules
-from schedc.placement.split import Split, evenly
+from schedc.placement.split import Split, evenly, in_copies
 
 PANEL = 128
 """Columns of a panel of words, the least that is divided."""
@@ -20,3 +20,8 @@ def head_split(vocab: int, devices: int, rules: PlacementRules) -> Split:
 def shared_split(width: int, devices: int) -> Split:
     """Columns of a shared expert, whose output joins the sum of the routed ones over all devices."""
     return evenly(width, devices, PANEL)
+
+
+def entry_split(width: int, devices: int) -> Split:
+    """Columns of a projection whose output every device needs whole, and gets from the others: whole panels."""
+    return in_copies(width, devices, PANEL)

@@ -55,11 +55,14 @@ def routed(
         inputs.append(np.pad(bias, (0, panels * 128 - experts), constant_values=9.0).reshape(panels, 128))
     most = min(rows * top_k, len(held))
 
+    places = -(-top_k // 8) * 8
+    may_repeat = rows > 1 or len(held) < top_k or by_number
+
     def kernel(flags, logits_ref, *refs):
-        given, (weights, winners, chosen, count, seen) = refs[: len(names)], refs[len(names) :]
+        given, (choices, winners, chosen, count, seen) = refs[: len(names)], refs[len(names) :]
         route(
-            logits_ref, weights, [flags[row] for row in range(rows)], held.start, winners, seen, chosen, count,
-            **dict(zip(names, given, strict=True)),
+            logits_ref, choices, [flags[row] for row in range(rows)], held.start, winners, chosen, count,
+            seen if may_repeat else None, **dict(zip(names, given, strict=True)),
             rows=padded, sequences=rows, experts=experts, members=len(held), top_k=top_k, score=router.score,
             multiplier=router.logit_multiplier, groups=router.groups, groups_kept=router.groups_kept,
             group_score=router.group_score, renormalise=router.renormalise, epsilon=router.epsilon,
@@ -68,10 +71,10 @@ def routed(
 
     smem = partial(pl.BlockSpec, memory_space=pltpu.SMEM)
     shape = jax.ShapeDtypeStruct
-    weights, winners, chosen, count = pl.pallas_call(
+    choices, winners, chosen, count = pl.pallas_call(
         kernel,
         out_shape=(
-            shape((-(-experts // 8) * 8, 128), jnp.int32),
+            shape((2 * places, 128), jnp.int32),
             shape((rows * top_k,), jnp.int32),
             shape((most + 1,), jnp.int32),
             shape((1,), jnp.int32),
@@ -83,8 +86,18 @@ def routed(
     )(jnp.asarray(active or (1,) * rows, jnp.int32), *[jnp.asarray(x.view(np.int32)) for x in inputs])
     assert 0 <= int(count[0]) <= most
     assert all(0 <= int(member) < len(held) for member in chosen)
-    by_row = np.asarray(weights).view(np.float32)[:experts, :rows].T
+    by_row = by_expert(np.asarray(choices)[:, :rows], top_k, places, experts)
     return Routed(np.asarray(winners).reshape(rows, top_k), by_row, [int(e) for e in chosen[: int(count[0])]])
+
+
+def by_expert(choices: np.ndarray, top_k: int, places: int, experts: int) -> np.ndarray:
+    """f32[rows, experts] of the experts that every row has chosen, and the weights below them."""
+    ids, weights = choices[:top_k], choices[places : places + top_k].view(np.float32)
+    whole = np.zeros((choices.shape[1], experts), np.float32)
+    for row, place in np.argwhere(ids.T >= 0):
+        whole[row, ids[place, row]] = weights[place, row]
+    assert not weights[ids < 0].any()
+    return whole
 
 
 def expected(router: Router, top_k: int, logits: np.ndarray, bias: np.ndarray | None = None) -> Routed:
@@ -105,11 +118,22 @@ def agree(found: Routed, right: Routed) -> None:
 
 @pytest.mark.parametrize(
     ("router", "experts", "top_k"),
-    [(SOFTMAX, 8, 2), (OF_CHOSEN, 128, 4), (SIGMOID, 300, 8), (GROUPS, 16, 3), (GROUPS, 256, 8), (BEST_GROUP, 20, 2)],
+    [
+        (SOFTMAX, 8, 2),
+        (SOFTMAX, 8, 8),
+        (OF_CHOSEN, 128, 4),
+        (SIGMOID, 300, 8),
+        (SIGMOID, 896, 16),
+        (GROUPS, 16, 3),
+        (GROUPS, 256, 8),
+        (BEST_GROUP, 20, 2),
+        (SOFTMAX, 40, 1),
+    ],
 )
 def test_it_chooses_and_weighs_as_the_reference_does(router: Router, experts: int, top_k: int) -> None:
     random = np.random.default_rng(experts)
-    logits = random.standard_normal((5, experts)).astype(np.float32)
+    rows = {8: 1, 300: 16}.get(experts, 5)
+    logits = random.standard_normal((rows, experts)).astype(np.float32)
     bias = random.standard_normal(experts).astype(np.float32)
     agree(routed(router, top_k, logits, bias), expected(router, top_k, logits, bias))
 

@@ -105,3 +105,25 @@ def sum_wire(blocks, out, own=None, *, count, wire, result, height=0, used=0):
                 for piece in same[1:]:
                     total = total + from_words(piece, wire)
                 out[part_rows(begin, step, start, there), :] = to_words(total, result)[:there]
+
+
+def pack_panels(x, out, *, rows, used, panels):
+    """The first `used` rows of every panel of f32[rows, panels * 128], panel after panel, then zeros."""
+    for panel in range(panels):
+        out[pl.ds(panel * used, used), :] = x[pl.ds(panel * rows, used), :]
+    rest = out.shape[0] - panels * used
+    if rest:
+        out[pl.ds(panels * used, rest), :] = jnp.zeros((rest, LANES), jnp.int32)
+
+
+def join_panels(blocks, out, *, rows, used, panels, each, every, first, devices):
+    """f32[rows, panels * 128] of the blocks of all devices, as `pack_panels` makes them; rows that are not used are 0.
+
+    Panel p is `first` + p % each of the block of device p // each * every.
+    """
+    block = blocks.shape[0] // devices
+    for panel in range(panels):
+        at = panel // each * every * block + (first + panel % each) * used
+        out[pl.ds(panel * rows, used), :] = blocks[pl.ds(at, used), :]
+        if used < rows:
+            out[pl.ds(panel * rows + used, rows - used), :] = jnp.zeros((rows - used, LANES), jnp.int32)

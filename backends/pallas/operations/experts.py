@@ -17,9 +17,11 @@ from schedc.backends.pallas.operations.words import (
 )
 
 
-def expert_weight(weights, out, expert, *, rows):
-    """out f32[rows, 128]: in all lanes of a row what it weighs `expert` with; `weights` is that of `route`."""
-    by_lane = pltpu.bitcast(weights[pl.ds(expert, 1), :], jnp.float32)
+def expert_weight(choices, out, expert, *, rows, top_k):
+    """out f32[rows, 128]: in all lanes of a row what it weighs `expert` with; `choices` is that of `route`."""
+    height = -(-top_k // 8) * 8
+    ids, weights = choices[pl.ds(0, height), :], pltpu.bitcast(choices[pl.ds(height, height), :], jnp.float32)
+    by_lane = jnp.sum(jnp.where(ids == expert, weights, 0.0), axis=0, keepdims=True)
     own = jnp.where(lane_index(rows) == row_index(rows), jnp.broadcast_to(by_lane, (rows, LANES)), 0.0)
     store_panels(out, rows, [jnp.broadcast_to(jnp.sum(own, axis=1, keepdims=True), (rows, LANES))])
 

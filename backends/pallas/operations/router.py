@@ -1,55 +1,95 @@
 """Which experts the rows go to.
 
-Scores are turned so that experts lie along sublanes and rows along lanes: a maximum over experts is
-then one of registers, for all rows at once.
+Logits are turned: experts lie along sublanes and rows along lanes, of as many panels of 128 experts side by side as
+there is room for.
 """
 
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental.pallas import tpu as pltpu
 
+from schedc.backends.pallas.operations.tournament import best_of
 from schedc.backends.pallas.operations.words import LANES, lane_index, load_panels, load_vector, stack, store_panels
 
 
 def route(
-    logits, weights, active, first, winners, seen, chosen, count, bias=None, selection_bias=None,
+    logits, choices, active, first, winners, chosen, count, seen=None, bias=None, selection_bias=None,
     *, rows, sequences, experts, members, top_k, score, multiplier, groups, groups_kept, group_score, renormalise,
     epsilon, scale, by_number,
 ):  # fmt: skip
     """Choose `top_k` experts for every active row.
 
-    weights f32[experts, 128]: in lane r what row r weighs each expert with, exactly 0 if it has not chosen it.
+    choices: i32[top_k, 128] and f32[top_k, 128], both padded to whole registers: in lane r the experts of row r, the
+    best first, and what it weighs them with. Where nothing is chosen, -1 and 0.
     In SMEM: `winners` i32[sequences * top_k], of every active row the best first, -1 of the others; of the `members`
     experts from `first` on that this device holds, `chosen` are the `count` different ones among them, counted from
-    `first`.
+    `first`. `seen` i32[members] may be left out where no list can have an expert twice.
     """
     values = [panel * multiplier for panel in load_panels(logits, rows, -(-experts // LANES))]
     if bias is not None:
         values = [value + shift for value, shift in zip(values, load_vector(bias, len(values)), strict=True)]
-    scores = SCORES[score](turned(values, experts, -jnp.inf))
-    choice = scores
+    together = 1 if groups > 1 else LANES // rows
+    logits = turned(values, rows, experts, together)
+    ids = expert_ids(logits.shape[0], rows, together)
+    apart = min(together, len(values))
+    scores = SCORES[score](jnp.where(ids < experts, logits, -jnp.inf), rows, apart)
+    choice, more = scores, ()
     if selection_bias is not None:
         shifts = [jnp.broadcast_to(shift, (rows, LANES)) for shift in load_vector(selection_bias, len(values))]
-        choice = scores + turned(shifts, experts, -jnp.inf)
+        choice, more = scores + turned(shifts, rows, experts, together), (scores,)
+    choice = jnp.where(ids < experts, choice, -jnp.inf)
     if groups > 1:
         choice = of_best_groups(choice, experts // groups, groups_kept, group_score)
-    ids, taken = largest(choice, top_k, experts)
-    weighed = WEIGHTS[score](scores, taken, renormalise, epsilon)
+    candidates = choice, jnp.minimum(ids, experts - 1.0), *more
+    best = best_of(candidates, 1 << (top_k - 1).bit_length(), apart, rows)
+    ids, kept = ([part[place] for place in range(top_k)] for part in (best[1], best[2] if more else best[0]))
     live = is_live(active)
-    held = jnp.where(taken & live, weighed * scale, 0.0)
-    store_panels(weights, held.shape[0], [held])
-    ids = [jnp.where(live, best, -1) for best in ids]
+    weighed = [jnp.where(live, weight * scale, 0.0) for weight in WEIGHTS[score](kept, renormalise, epsilon)]
+    ids = [jnp.where(live, best.astype(jnp.int32), -1) for best in ids]
+    held = [along_sublanes(ids, -1), along_sublanes([lax.bitcast_convert_type(w, jnp.int32) for w in weighed], 0)]
+    choices[...] = stack(held)
     for row in range(sequences):
         for place, best in enumerate(ids):
             winners[row * top_k + place] = best[0, row]
-    find_chosen(winners, seen, chosen, count, first, total=sequences * top_k, members=members, by_number=by_number)
+    if seen is None:
+        list_chosen(winners, chosen, count, first, total=sequences * top_k, members=members)
+    else:
+        find_chosen(winners, seen, chosen, count, first, total=sequences * top_k, members=members, by_number=by_number)
 
 
-def turned(panels, experts, past):
-    """f32[experts padded to 8, 128], rows along lanes, from panels f32[rows, 128] of experts; `past` is the padding."""
-    blank = jnp.zeros((LANES - panels[0].shape[0], LANES), jnp.float32)
-    whole = stack([jnp.transpose(jnp.concatenate([panel, blank], axis=0)) for panel in panels])
-    whole = whole[: -(-experts // 8) * 8]
-    return whole if experts % 8 == 0 else jnp.where(expert_index(whole) < experts, whole, past)
+def turned(panels, rows, experts, together):
+    """f32[experts of a panel (padded to 8), 128] for every `together` panels f32[rows, 128], one below the other.
+
+    Row r of the n-th panel of them is in lane n * rows + r; in lanes of no panel is 0.
+    """
+    blocks = []
+    for start in range(0, len(panels), together):
+        part = panels[start : start + together]
+        blank = jnp.zeros((LANES - rows * len(part), LANES), jnp.float32)
+        blocks.append(jnp.transpose(stack([*part, blank] if blank.shape[0] else part)))
+    whole = stack(blocks)
+    return whole[: -(-experts // 8) * 8] if together == 1 or experts < LANES else whole
+
+
+def expert_ids(height, rows, together):
+    """f32[height, 128], exact: which expert is where in what `turned` gives; past the last where there is none."""
+    sublane = lax.broadcasted_iota(jnp.int32, (height, LANES), 0)
+    lane = lax.broadcasted_iota(jnp.int32, (height, LANES), 1)
+    if together == 1:
+        return sublane.astype(jnp.float32)
+    panel = (sublane >> 7) * together + (lane >> (rows.bit_length() - 1))
+    return (panel * LANES + (sublane & (LANES - 1))).astype(jnp.float32)
+
+
+def along_sublanes(registers, past):
+    """[n padded to 8, 128] of n registers whose sublanes are alike, one in each sublane."""
+    place, blocks = lax.broadcasted_iota(jnp.int32, (8, LANES), 0), []
+    for start in range(0, len(registers), 8):
+        block = jnp.full((8, LANES), past, registers[0].dtype)
+        for sublane, register in enumerate(registers[start : start + 8]):
+            block = jnp.where(place == sublane, register, block)
+        blocks.append(block)
+    return stack(blocks)
 
 
 def expert_index(values):
@@ -57,51 +97,47 @@ def expert_index(values):
     return lax.broadcasted_iota(jnp.int32, values.shape, 0).astype(jnp.float32)
 
 
-def softmax_scores(logits):
+def softmax_scores(logits, rows, apart):
     """exp(l) / Σ exp(l) over all experts."""
-    powers = jnp.exp(logits - jnp.max(logits, axis=0, keepdims=True))
-    return powers / jnp.sum(powers, axis=0, keepdims=True)
+    top = over_panels(jnp.max(logits, axis=0, keepdims=True), rows, apart, jnp.maximum)
+    powers = jnp.exp(logits - top)
+    return powers / over_panels(jnp.sum(powers, axis=0, keepdims=True), rows, apart, jnp.add)
 
 
-def sigmoid_scores(logits):
+def over_panels(values, rows, apart, combine):
+    """f32[1, 128]: values of all lanes r, r + rows, r + 2 rows … combined, in each of them, if panels are `apart`."""
+    values, shift = jnp.broadcast_to(values, (8, LANES)), rows
+    while apart > 1 and shift < LANES:
+        values = combine(values, pltpu.roll(values, shift, 1))
+        shift *= 2
+    return values[:1]
+
+
+def sigmoid_scores(logits, rows, apart):
     """1 / (1 + exp(-l))."""
     return 1.0 / (1.0 + jnp.exp(-logits))
 
 
-def logit_scores(logits):
+def logit_scores(logits, rows, apart):
     """The logits themselves, which are turned into weights once the winners are known."""
     return logits
 
 
-def kept_weights(scores, taken, renormalise, epsilon):
+def kept_weights(scores, renormalise, epsilon):
     """The winners' scores, divided by their sum plus `epsilon`."""
-    held = jnp.where(taken, scores, 0.0)
-    return held / (jnp.sum(held, axis=0, keepdims=True) + epsilon) if renormalise else held
+    if not renormalise:
+        return scores
+    total = sum(scores[1:], scores[0]) + epsilon
+    return [score / total for score in scores]
 
 
-def softmax_of_winners(logits, taken, renormalise, epsilon):
-    """exp(l) / Σ exp(l) over the winners alone."""
-    held = jnp.where(taken, logits, -jnp.inf)
-    return kept_weights(jnp.exp(held - jnp.max(held, axis=0, keepdims=True)), taken, True, 0.0)
+def softmax_of_winners(logits, renormalise, epsilon):
+    """exp(l) / Σ exp(l) over the winners alone, the best of which is the first."""
+    return kept_weights([jnp.exp(logit - logits[0]) for logit in logits], True, 0.0)
 
 
 SCORES = {"softmax": softmax_scores, "softmax_of_chosen": logit_scores, "sigmoid": sigmoid_scores}
 WEIGHTS = {"softmax": kept_weights, "softmax_of_chosen": softmax_of_winners, "sigmoid": kept_weights}
-
-
-def largest(choice, count, experts):
-    """The experts with the `count` largest choices of every lane: ids i32[1, 128] from the best on, and a mask of all.
-
-    Of equal choices the lowest id wins. A lane of NaN gets ids in range, too.
-    """
-    index = expert_index(choice)
-    taken, ids = jnp.zeros(choice.shape, jnp.bool_), []
-    for _ in range(count):
-        top = jnp.max(jnp.where(taken, -jnp.inf, choice), axis=0, keepdims=True)
-        best = jnp.min(jnp.where((choice == top) & ~taken, index, experts - 1.0), axis=0, keepdims=True)
-        taken = taken | (index == best)
-        ids.append(best.astype(jnp.int32))
-    return ids, taken
 
 
 def of_best_groups(choice, size, kept, group_score):
@@ -136,6 +172,19 @@ def is_live(active):
     for row, flag in enumerate(active):
         live = live | ((lane == row) & (flag != 0))
     return live
+
+
+def list_chosen(winners, chosen, count, first, *, total, members):
+    """List the members among `total` different winners, in their order."""
+    found = jnp.int32(0)
+    for place in range(chosen.shape[0]):
+        chosen[place] = 0
+    for winner in range(total):
+        member = winners[winner] - first
+        held = (member >= 0) & (member < members)
+        chosen[found] = jnp.where(held, member, 0)
+        found = found + held.astype(jnp.int32)
+    count[0] = found
 
 
 def find_chosen(winners, seen, chosen, count, first, *, total, members, by_number):

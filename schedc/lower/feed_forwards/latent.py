@@ -23,8 +23,9 @@ from schedc.weights.layout import Columns, Inputs, VectorItem
 class LatentSpace:
     """Experts read `operand` and add to `total`; the way back leaves f32 in `output`, or adds to what is there.
 
-    Every device computes the whole way in. The experts' outputs are summed over devices before the norm of the way
-    back, of which each device takes a part of the rows.
+    Of one device; of several each has only some columns of the way in, and `SplitEntry` brings together what they give
+    in `entered`. The experts' outputs are summed over devices before the norm of the way back, of which each device
+    takes a part of the rows.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class LatentSpace:
     ) -> None:
         self.latent, self.spec, self.shape, self.place = latent, spec, shape, place
         self.source, self.output = source, output
+        self.entered = Region(place.named("expert_latent"), self._rows(latent.width))
         self.operand = Region(place.named("expert_in"), self._operand_rows(latent.width))
         self.total = Region(place.named("expert_sum"), self._rows(latent.width))
         self.split = evenly(latent.width, shape.devices, LANES)
@@ -68,7 +70,7 @@ class LatentSpace:
         return ceil_div(columns, LANES) * self.shape.padded_rows
 
     def matrices(self) -> tuple[Matrix, ...]:
-        return self.way_in, self.way_back
+        return (self.way_in, self.way_back) if self.collective is None else (self.way_back,)
 
     def vectors(self) -> tuple[VectorItem, ...]:
         norms = (("mlp.latent_norm_in", self.latent.norm_in), ("mlp.latent_norm_out", self.latent.norm_out))
@@ -76,8 +78,9 @@ class LatentSpace:
 
     def declarations(self, grain: Grain) -> Declarations:
         named, rows = self.place.named, self.shape.padded_rows
+        whole_tiles = output_rows(self.way_in, grain, rows) if self.collective is None else self.entered.rows
         buffers = {
-            named("expert_latent"): output_rows(self.way_in, grain, rows),
+            self.entered.storage: whole_tiles,
             self.operand.storage: self.operand.rows,
             self.total.storage: self.total.rows,
             named("expert_latent_sum"): self._operand_rows(self.split.each * self.split.ring),
@@ -86,18 +89,18 @@ class LatentSpace:
         own = Declarations(tuple(Buffer(name, WORK, size) for name, size in buffers.items()))
         return own if self.collective is None else own + self.collective.declarations()
 
-    def enter(self, grain: Grain) -> tuple[Phase, ...]:
-        """The operand of the experts."""
+    def way_in_phases(self, grain: Grain) -> tuple[Phase, ...]:
+        """Of one device: x · Win into `entered`."""
         named, rows = self.place.named, self.shape.padded_rows
-        result = Region(named("expert_latent"), self._rows(self.latent.width))
+        return (projection(named("expert_latent_in"), self.way_in, self.source, self.entered.storage, grain, rows),)
+
+    def enter(self) -> Phase:
+        """The operand of the experts, of what is in `entered`."""
 
         def normed(site: Site) -> tuple[Op, ...]:
-            return (self._as_operand(site, self.latent.norm_in, "mlp.latent_norm_in", result, self.operand),)
+            return (self._as_operand(site, self.latent.norm_in, "mlp.latent_norm_in", self.entered, self.operand),)
 
-        return (
-            projection(named("expert_latent_in"), self.way_in, self.source, result.storage, grain, rows),
-            Phase(named("expert_latent_norm_in"), normed, vectors=named("vectors")),
-        )
+        return Phase(self.place.named("expert_latent_norm_in"), normed, vectors=self.place.named("vectors"))
 
     def leave(self, grain: Grain, joins: bool) -> tuple[Phase, ...]:
         """`joins`: there is something in the output already."""

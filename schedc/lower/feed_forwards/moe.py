@@ -8,6 +8,7 @@ from dataclasses import replace
 from schedc.ir.expr import Const, Element, Expr, Rank, add, floordiv, mod, mul
 from schedc.ir.program import Attribute, Buffer, Op, Region, Scalars
 from schedc.lower.feed_forwards.dense import DenseLowering, output_rows, projection
+from schedc.lower.feed_forwards.entry import SplitEntry
 from schedc.lower.feed_forwards.latent import LatentSpace, norm_vectors_of
 from schedc.lower.graph import (
     LANES,
@@ -28,7 +29,7 @@ from schedc.lower.graph import (
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute
 from schedc.placement.experts import experts_of
-from schedc.placement.widths import shared_split
+from schedc.placement.widths import entry_split, shared_split
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, Members, VectorItem
@@ -65,6 +66,7 @@ class MoeLowering:
         self.latent: LatentSpace | None = None
         if moe.latent is not None:
             self.latent = LatentSpace(moe.latent, spec, shape, place, source, self.output)
+        self.entry = self._entry()
         self.total = Region(self.output, self._sum_rows(spec.hidden)) if self.latent is None else self.latent.total
         self.expert = DenseLowering(
             moe.expert,
@@ -81,6 +83,24 @@ class MoeLowering:
         self.expert_vectors = VectorBlock(
             place.named("expert_vectors"), self._expert_vectors(), place.layers, (members,)
         )
+
+    def _entry(self) -> SplitEntry | None:
+        """Of several devices: the way into the latent space and, if it is stored alike and is all the router's matrix
+        has, the router. An exchange of both takes as long as one of the first alone."""
+        devices, formats = self.shape.devices, self.spec.quantization
+        if self.latent is None or devices == 1:
+            return None
+        outputs = {"mlp.latent_in": (entry_split(self.latent.latent.width, devices), self.latent.entered)}
+        if formats.format("router") == formats.format("dense") and not self.moe.shared_gate:
+            columns = ceil_div(self.moe.experts, LANES) * self.shape.padded_rows
+            logits = Region(self.place.named("router_logits"), columns)
+            outputs["mlp.router"] = entry_split(self.moe.experts, devices), logits
+        return SplitEntry(outputs, self.spec, self.shape, self.place, self.source, formats.format("dense"))
+
+    @property
+    def _routed_apart(self) -> bool:
+        """Whether every device computes all logits by itself."""
+        return self.entry is None or "mlp.router" not in self.entry.outputs
 
     def _expert_source(self) -> Region:
         """What the experts read: the layer's operand, that of the latent space, or what is weighed for each of them."""
@@ -105,7 +125,9 @@ class MoeLowering:
         shared = self.shared.matrices() if self.shared else ()
         latent = self.latent.matrices() if self.latent else ()
         vectors = (self.expert_vectors,) if self.expert_vectors.items else ()
-        return (self.router, *shared, *latent, *vectors, *self.expert.matrices())
+        entry = (self.entry.matrix,) if self.entry else ()
+        router = (self.router,) if self._routed_apart else ()
+        return (*entry, *router, *shared, *latent, *vectors, *self.expert.matrices())
 
     def vectors(self) -> tuple[VectorItem, ...]:
         moe = self.moe
@@ -120,8 +142,8 @@ class MoeLowering:
     def declarations(self, grain: Grain) -> Declarations:
         rows, named, moe = self.shape.padded_rows, self.place.named, self.moe
         buffers = {
-            named("router_logits"): output_rows(self.router, grain, rows),
-            named("routed"): round_up(moe.experts, 8),
+            named("router_logits"): self._logits(grain).rows,
+            named("choices"): self._choices.rows,
             named("expert_scale"): rows,
         }
         if moe.weigh_input:
@@ -133,7 +155,7 @@ class MoeLowering:
             buffers=tuple(Buffer(name, WORK, size) for name, size in buffers.items()),
             scalars=(
                 Scalars(named("winner"), self.shape.rows * moe.top_k, -1, moe.experts - 1, "local"),
-                Scalars(named("expert_seen"), self.members, 0, 1, "local"),
+                *((Scalars(named("expert_seen"), self.members, 0, 1, "local"),) if self._may_repeat(grain) else ()),
                 Scalars(named("expert"), self.most + 1, 0, self.members - 1, "local"),
                 Scalars(named("expert_count"), 1, 0, self.most, "local"),
             ),
@@ -141,6 +163,8 @@ class MoeLowering:
         shared = Declarations() if self.shared is None else self.shared.declarations(grain)
         if self.latent is not None:
             own += self.latent.declarations(grain)
+        if self.entry is not None:
+            own += self.entry.declarations(grain)
         return own + shared + self.expert.declarations(grain)
 
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
@@ -154,23 +178,31 @@ class MoeLowering:
 
     def phases(self, grain: Grain) -> tuple[Phase | Each, ...]:
         named, rows, vectors = self.place.named, self.shape.padded_rows, self.place.named("vectors")
-        before = (
-            *(self.latent.enter(grain) if self.latent else ()),
-            Phase(named("experts_begin"), self._begin_sum, vectors=vectors),
-            *(self.shared.phases(grain) if self.shared else ()),
-            *((Phase(named("shared_gate"), lambda site: self._gate(grain)),) if self.moe.shared_gate else ()),
-        )
+        route = Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors)
+        begin = Phase(named("experts_begin"), self._begin_sum, vectors=vectors)
+        shared = self.shared.phases(grain) if self.shared else ()
+        if self.moe.shared_gate:
+            shared += (Phase(named("shared_gate"), lambda site: self._gate(grain)),)
+        whole: tuple[Phase, ...] = ()
+        if self._routed_apart:
+            whole = (projection(named("router"), self.router, self.source, named("router_logits"), grain, rows),)
+        if self.entry is not None and self.latent is not None:
+            # What is gathered crosses the first projection of the shared expert, the first chosen experts the rest.
+            until_route = (*self.entry.begin(grain), *whole, *shared[:1], *self.entry.end(), route)
+            after_route: tuple[Phase, ...] = (self.latent.enter(), begin, *shared[1:])
+        else:
+            latent = (*self.latent.way_in_phases(grain), self.latent.enter()) if self.latent else ()
+            until_route, after_route = (*whole, route), (*latent, begin, *shared)
         has_bias = self.expert.output_bias is not None
         members = (
             Phase(named("expert_weight"), self._weight),
             *self.expert.phases(grain),
             Phase(named("expert_add"), self._add, vectors=self.expert.vector_block if has_bias else None),
         )
-        selection = Selection(named("expert"), named("expert_count"), self.members, self.most, known=before[0].name)
+        selection = Selection(named("expert"), named("expert_count"), self.members, self.most, known=after_route[0].name)
         return (
-            projection(named("router"), self.router, self.source, named("router_logits"), grain, rows),
-            Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors),
-            *before,
+            *until_route,
+            *after_route,
             Each(named("experts"), named("e"), selection, members),
             *(self.latent.leave(grain, joins=self.shared is not None) if self.latent else ()),
         )
@@ -202,6 +234,8 @@ class MoeLowering:
         )
 
     def _logits(self, grain: Grain) -> Region:
+        if self.entry is not None and not self._routed_apart:
+            return self.entry.outputs["mlp.router"][1]
         return Region(self.place.named("router_logits"), output_rows(self.router, grain, self.shape.padded_rows))
 
     @property
@@ -221,16 +255,16 @@ class MoeLowering:
                     "bias": site.vector("mlp.router_bias") if router.bias else None,
                     "selection_bias": site.vector("mlp.selection_bias") if router.selection_bias else None,
                 },
-                writes={"weights": self._weights},
+                writes={"choices": self._choices},
                 scalars={
                     "active": [Element("active", Const(row)) for row in range(self.shape.rows)],
                     "first": self._first,
                 },
                 sets={
                     "winners": named("winner"),
-                    "seen": named("expert_seen"),
                     "chosen": named("expert"),
                     "count": named("expert_count"),
+                    **({"seen": named("expert_seen")} if self._may_repeat(grain) else {}),
                 },
                 rows=self.shape.padded_rows,
                 sequences=self.shape.rows,
@@ -245,13 +279,22 @@ class MoeLowering:
                 renormalise=router.renormalise,
                 epsilon=router.epsilon,
                 scale=router.scale,
-                by_number=grain.orders.get(named("experts"), "found") == "number",
+                by_number=self._by_number(grain),
             ),
         )
 
     @property
-    def _weights(self) -> Region:
-        return Region(self.place.named("routed"), round_up(self.moe.experts, 8))
+    def _choices(self) -> Region:
+        """The experts of every row, and what it weighs them with."""
+        return Region(self.place.named("choices"), 2 * round_up(self.moe.top_k, 8))
+
+    def _by_number(self, grain: Grain) -> bool:
+        return grain.orders.get(self.place.named("experts"), "found") == "number"
+
+    def _may_repeat(self, grain: Grain) -> bool:
+        """Whether the list of experts is made by marking what has been seen. One row has no expert twice, but for a row
+        of NaN, whose list must not be longer than the device's experts are many."""
+        return self.shape.rows > 1 or self.members < self.moe.top_k or self._by_number(grain)
 
     def _weight(self, site: Site) -> tuple[Op, ...]:
         """What each row weighs the expert with; its input, where that is weighed."""
@@ -260,10 +303,11 @@ class MoeLowering:
         ops: tuple[Op, ...] = (
             compute(
                 "expert_weight",
-                {"weights": self._weights},
+                {"choices": self._choices},
                 {"out": scale},
                 scalars={"expert": add(self._first, site.member)},
                 rows=rows,
+                top_k=self.moe.top_k,
             ),
         )
         if self.moe.weigh_input:
