@@ -61,9 +61,7 @@ def requested(arguments: argparse.Namespace) -> Request:
     target: Target = parse_target(arguments.target, arguments.devices)
     rules = load_rules(arguments.placement) if arguments.placement else PlacementRules()
     talk = communication_for(spec.hidden, arguments.rows, target)
-    shape = StepShape(
-        arguments.rows, arguments.context, devices=arguments.devices, placement=rules, communication=talk
-    )
+    shape = StepShape(arguments.rows, arguments.context, devices=arguments.devices, placement=rules, communication=talk)
     settings: dict[str, Any] = {}
     for setting in arguments.set:
         name, _, value = setting.partition("=")

@@ -44,7 +44,5 @@ def handwritten(model: str, path: Path = FILE) -> Handwritten | None:
     entry: Mapping[str, Any] | None = parse_yaml(path.read_text(encoding="utf-8")).get(model)
     if entry is None:
         return None
-    parts = {
-        part["name"]: (part["cycles"] * part["layers"], tuple(part["phases"])) for part in entry["parts"]
-    }
+    parts = {part["name"]: (part["cycles"] * part["layers"], tuple(part["phases"])) for part in entry["parts"]}
     return Handwritten(entry["source"], entry["step"], parts)

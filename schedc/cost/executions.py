@@ -9,9 +9,7 @@ from schedc.ir.expr import Compare, Expr, evaluate, holds
 from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, Switch, When, walk
 
 
-def executions(
-    program: Program, inputs: Mapping[str, Sequence[int]] | None = None, rank: int = 0
-) -> tuple[int, ...]:
+def executions(program: Program, inputs: Mapping[str, Sequence[int]] | None = None, rank: int = 0) -> tuple[int, ...]:
     """A number for every operation of `walk(program.body)`, in that order; of a loop, its trips in all.
 
     Unrolled loops count once: what is in them is issued copy by copy. A `when` around transfers and waits is

@@ -9,7 +9,7 @@ from jax import lax
 from jax.experimental.pallas import tpu as pltpu
 
 from schedc.backends.pallas.operations.tournament import best_of
-from schedc.backends.pallas.operations.words import LANES, lane_index, load_panels, load_vector, stack, store_panels
+from schedc.backends.pallas.operations.words import LANES, lane_index, load_panels, load_vector, stack
 
 
 def route(

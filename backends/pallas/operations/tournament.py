@@ -21,7 +21,9 @@ def best_of(candidates, most, groups, stride):
     lists = tuple(part.reshape(-1, 1, 8, LANES) for part in candidates)
     while lists[0].shape[0] > 1:
         if lists[0].shape[0] % 2:
-            worst = (jnp.full((1, *part.shape[1:]), -jnp.inf if place == 0 else 0.0) for place, part in enumerate(lists))
+            worst = (
+                jnp.full((1, *part.shape[1:]), -jnp.inf if place == 0 else 0.0) for place, part in enumerate(lists)
+            )
             lists = tuple(jnp.concatenate([part, last]) for part, last in zip(lists, worst, strict=True))
         pairs = [part.reshape(-1, 2, *part.shape[1:]) for part in lists]
         lists = merged([pair[:, 0] for pair in pairs], [pair[:, 1] for pair in pairs], most)

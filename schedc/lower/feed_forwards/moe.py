@@ -199,7 +199,9 @@ class MoeLowering:
             *self.expert.phases(grain),
             Phase(named("expert_add"), self._add, vectors=self.expert.vector_block if has_bias else None),
         )
-        selection = Selection(named("expert"), named("expert_count"), self.members, self.most, known=after_route[0].name)
+        selection = Selection(
+            named("expert"), named("expert_count"), self.members, self.most, known=after_route[0].name
+        )
         return (
             *until_route,
             *after_route,
