@@ -26,17 +26,17 @@ def best_of(candidates, most, groups, stride):
             )
             lists = tuple(jnp.concatenate([part, last]) for part, last in zip(lists, worst, strict=True))
         pairs = [part.reshape(-1, 2, *part.shape[1:]) for part in lists]
-        lists = merged([pair[:, 0] for pair in pairs], [pair[:, 1] for pair in pairs], most)
+        lists = merge_sorted([pair[:, 0] for pair in pairs], [pair[:, 1] for pair in pairs], most)
     for shift in (4, 2, 1):
-        lists = merged(lists, moved(lists, shift, 0), most)
+        lists = merge_sorted(lists, moved(lists, shift, 0), most)
     shift = 1
     while shift < groups:
-        lists = merged(lists, moved(lists, LANES - shift * stride, 1), most)
+        lists = merge_sorted(lists, moved(lists, LANES - shift * stride, 1), most)
         shift *= 2
     return tuple(part[0] for part in lists)
 
 
-def merged(one, other, most):
+def merge_sorted(one, other, most):
     """The best of two sorted lists of the same length, up to `most`."""
     length = one[0].shape[1]
     upside_down = [jnp.concatenate([part[:, n : n + 1] for n in reversed(range(length))], axis=1) for part in other]
