@@ -15,6 +15,7 @@ from typing import Any
 
 from schedc.compiler.pipeline import Request
 from schedc.compiler.skeleton import differences
+from schedc.compiler.small_blocks import small_block
 from schedc.ir.program import Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
@@ -30,6 +31,7 @@ from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.products import with_products
 from schedc.spec.model import ModelSpec
+from schedc.spec.residuals.block_attention import BlockAttentionResidual
 from schedc.spec.storage import FAMILIES, Quantization
 
 TRIPS = 3
@@ -196,6 +198,8 @@ def _small_spec(
             window = block["mixer"].get("window")
             if window is not None:
                 block["mixer"]["window"] = _window(window, request.shape.context, full.plan.kv_tokens, kv_tokens, shape)
+    if isinstance(spec.residual, BlockAttentionResidual):
+        data["residual"]["block"] = small_block(spec, spec.residual.block, caps.trips)
     if number_format is not None:
         data["kv"]["dtype"] = number_format
         data["quantization"] = _in_dtype(spec.quantization, number_format)

@@ -12,7 +12,7 @@ from schedc.placement.heads import split_heads
 from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
 from tests.one_device import models_on_one_device
-from tests.reference.small_specs import FEATURES
+from tests.reference.small_specs import FEATURES, small_spec
 
 TARGET = parse_target("tpu7x")
 POLICIES = ("ring", "double_buffer", "just_in_time")
@@ -104,3 +104,21 @@ def test_a_model_of_several_devices_shrinks_to_one_of_as_many(model: str, device
     full, shrunk = (one.layers[0].pattern[0].mixer for one in (spec, small.spec))
     before, after = (split_heads(mixer.heads, mixer.kv_heads, devices).kv for mixer in (full, shrunk))
     assert (before.every, before.padding > 0) == (after.every, after.padding > 0)
+
+
+@pytest.mark.parametrize(("block", "expected"), [(4, 4), (2, 2), (16, 12), (30, 14), (3, 3)])
+def test_blocks_of_a_small_model_begin_where_they_did(block: int, expected: int) -> None:
+    """Ten trips of a period of four are cut to three, of 16 layers in all, in which no second block of 16 begins."""
+    pattern = small_spec().model_dump(mode="json", exclude_none=True)["layers"][0]["pattern"] * 4
+    residual = {"kind": "block_attention", "eps": 1e-5, "block": block}
+    spec = small_spec(layers=[{"repeat": 1, "pattern": pattern}, {"repeat": 10, "pattern": pattern}], residual=residual)
+    small = shrink(Request(spec, TARGET, StepShape(2, 50)))
+    assert small.spec.residual.block == expected
+    assert small.differences == ()
+
+
+def test_taps_of_a_small_model_are_at_the_same_places() -> None:
+    spec = small_spec().model_copy(update={"layers": (small_spec().layers[0].model_copy(update={"repeat": 9}),)})
+    small = shrink(Request(spec, TARGET, StepShape(2, 50, taps=(0, 7))))
+    assert small.shape.taps == (0, 2)
+    assert small.differences == ()

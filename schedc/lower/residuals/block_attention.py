@@ -6,7 +6,8 @@ the next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from schedc.ir.expr import Compare, Const, Expr, add, floordiv, mod, mul
 from schedc.ir.program import Attribute, Buffer, Op, Region, When
@@ -96,8 +97,8 @@ class BlockAttentionLowering(StreamLowering):
     def _append(self, layer: Expr, place: Place) -> tuple[Op, ...]:
         """At the first layer of a block its predecessor's sum is stored, and a new one begins."""
         size = self.residual.block
-        firsts = [number % size == 0 for number in place.layers]
-        if not any(firsts):
+        begins = beginnings(place.layers, size)
+        if begins == "none":
             return ()
         index = floordiv(layer, size)
         append = compute(
@@ -110,7 +111,15 @@ class BlockAttentionLowering(StreamLowering):
             attributes=self.size,
             eps=self.residual.eps,
         )
-        return (append,) if all(firsts) else (When((Compare("==", mod(layer, size), Const(0)),), (append,)),)
+        return (append,) if begins == "all" else (When((Compare("==", mod(layer, size), Const(0)),), (append,)),)
+
+
+def beginnings(layers: Sequence[int], block: int) -> Literal["none", "some", "all"]:
+    """Which of the layers at one place of a run are the first of a block."""
+    firsts = [layer % block == 0 for layer in layers]
+    if all(firsts):
+        return "all"
+    return "some" if any(firsts) else "none"
 
 
 def layer_number(place: Place, trip: Expr) -> Expr:
