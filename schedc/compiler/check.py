@@ -14,10 +14,11 @@ from schedc.backends.pallas.aot.report import AllocationKind, CompileReport
 from schedc.backends.pallas.aot.transfers import Expected, check_order
 from schedc.backends.pallas.emit.expressions import is_static
 from schedc.backends.pallas.emit.kernel import Kernel
+from schedc.backends.pallas.emit.steps import can_feed_back
 from schedc.backends.pallas.memory import pool_bytes
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.operations import CycleTable
-from schedc.errors import CheckFailed
+from schedc.errors import CheckFailed, UserError
 from schedc.ir.expr import Expr, evaluate, holds
 from schedc.ir.program import (
     Await,
@@ -107,7 +108,9 @@ def check_kernel(
     progress: Progress | None = None,
     steps: int = 1,
 ) -> CheckReport:
-    """The same for a program that no model was compiled to."""
+    """The same for a program that no model was compiled to. Raises UserError for steps that do not feed each other."""
+    if steps > 1 and not can_feed_back(program):
+        raise UserError(f"{steps} steps a call: ids of a step of {program.name} are no tokens of a next one; use 1")
     try:
         made = compile_kernel(
             kernel_path, target.topology_name, target.devices_used, steps=steps, timeout=timeout, progress=progress

@@ -1,6 +1,6 @@
-"""One call of several steps beside as many calls of one: `python -m tests.kernels.several_steps DEVICES` on as many.
+"""One call of several steps beside as many calls of one.
 
-It prints `Both` as JSON, for a test in a process with one device.
+`python -m tests.kernels.several_steps MODEL DEVICES` prints `Both` as JSON, for a test in a process with one device.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,12 +26,18 @@ from schedc.weights.layout import on_device
 from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
 from tests.kernels.built import built_of, in_format, small_tiles
+from tests.reference.recurrent_specs import KDA, block
 from tests.reference.small_specs import small_spec
 
 STEPS, CONTEXT = 4, 50
 FIRST = (0, CONTEXT - 2, 11)
 """The second row's context is full after two steps; the third row is inactive."""
 ACTIVE = (True, True, False)
+UNTIED: dict[str, Any] = {"vocab": 330, "embedding": {"tied": False}}
+SPECS = {
+    "attention": small_spec(**UNTIED),
+    "attention and states": small_spec(layers=[{"repeat": 2, "pattern": [block(KDA), block()]}], **UNTIED),
+}
 
 
 @dataclass(frozen=True)
@@ -44,11 +51,11 @@ class Both:
     same_caches: bool
 
 
-def both(devices: int) -> Both:
-    spec = in_format(small_spec(vocab=330, embedding={"tied": False}), "f32")
+def both(model: str, devices: int) -> Both:
+    spec = in_format(SPECS[model], "f32")
     shape = StepShape(len(FIRST), CONTEXT, logits=True, devices=devices)
     made = built_of(*build(Request(spec, parse_target("tpu7x:2x2x1", devices), shape, small_tiles("ring"))))
-    weights = for_kernel(RandomWeights(spec, 3), spec)
+    weights = for_kernel(RandomWeights(spec, 5), spec)
     arrays = [pack_arrays([on_device(layout, n) for layout in made.schedule.layouts], weights) for n in range(devices)]
     settings = compat.interpret_params("eager", detect_races=False)
 
@@ -80,8 +87,8 @@ def both(devices: int) -> Both:
     )
 
 
-def both_in_a_process(devices: int, seconds: float = 300) -> Both:
-    command = [sys.executable, "-m", "tests.kernels.several_steps", str(devices)]
+def both_in_a_process(model: str, devices: int, seconds: float = 300) -> Both:
+    command = [sys.executable, "-m", "tests.kernels.several_steps", model, str(devices)]
     environment = os.environ | virtual_devices(devices)
     run = subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
     assert run.returncode == 0, run.stderr[-2000:]
@@ -92,4 +99,4 @@ if __name__ == "__main__":
     import jax
 
     jax.config.update("jax_disable_most_optimizations", True)
-    print(json.dumps(dataclasses.asdict(both(int(sys.argv[1])))))
+    print(json.dumps(dataclasses.asdict(both(sys.argv[1], int(sys.argv[2])))))

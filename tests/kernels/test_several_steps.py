@@ -17,9 +17,9 @@ def agree(found: Both) -> None:
 
 
 def test_on_one_device() -> None:
-    agree(both(1))
+    agree(both("attention", 1))
 
 
 @pytest.mark.slow
-def test_on_two_devices_whose_kernel_updates_caches_in_place() -> None:
-    agree(both_in_a_process(2))
+def test_on_two_devices_whose_kernel_updates_caches_and_states_in_place() -> None:
+    agree(both_in_a_process("attention and states", 2))
