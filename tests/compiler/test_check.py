@@ -10,7 +10,7 @@ import pytest
 from schedc.backends.pallas.emit.kernel import emit
 from schedc.compiler.check import check
 from schedc.compiler.pipeline import Compiled, Request, compile_model
-from schedc.errors import CheckFailed
+from schedc.errors import CheckFailed, UserError
 from schedc.ir.program import ROW_BYTES, Start, walk
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
@@ -64,6 +64,12 @@ def test_a_call_of_several_steps_copies_no_cache(tmp_path: Path, devices: int) -
     assert report.problems == ()
     assert report.temp_bytes < cache.rows * ROW_BYTES / 8
     assert abs(report.issue_cycles - check(made, path).issue_cycles) < 10
+
+
+def test_several_steps_whose_ids_are_no_next_tokens_are_refused(tmp_path: Path) -> None:
+    made = compile_model(Request(small_spec(), parse_target("tpu7x"), StepShape(2, 50, rows_are="tokens")))
+    with pytest.raises(UserError, match=r"8 steps a call: ids of a step of .* are no tokens of a next one; use 1"):
+        check(made, tmp_path / "kernel.py", steps=8)
 
 
 @pytest.mark.parametrize("model", models_on_one_device())
