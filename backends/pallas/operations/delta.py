@@ -5,11 +5,12 @@ states have keys on sublanes and values on lanes, so that a sum over the keys ad
 """
 
 import jax.numpy as jnp
+from jax import lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from schedc.backends.pallas.operations.norm import norm_vectors, normalised
-from schedc.backends.pallas.operations.words import LANES, load_panels, load_vector, stack, store_operand
+from schedc.backends.pallas.operations.words import LANES, dot, load_panels, load_vector, stack, store_operand
 
 
 def load_f32(ref, first, count):
@@ -83,6 +84,21 @@ def as_column(vector, rows):
     return jnp.transpose(jnp.broadcast_to(vector, (LANES, LANES)))[:rows]
 
 
+def as_columns(vectors):
+    """The same of every vector of f32[count, 128], by dots with ones: exact, as three bf16 parts are all 24 bits."""
+    count = -(-vectors.shape[0] // 8) * 8
+    missing = [jnp.zeros((count - vectors.shape[0], LANES), jnp.float32)] if count > vectors.shape[0] else []
+    turned, total = jnp.transpose(stack([vectors, *missing])), None
+    row, lane = (lax.broadcasted_iota(jnp.int32, (count, vectors.shape[0] * LANES), axis) for axis in (0, 1))
+    ones = jnp.where((lane >= row * LANES) & (lane < (row + 1) * LANES), 1.0, 0.0).astype(jnp.bfloat16)
+    for _ in range(3):
+        part = turned.astype(jnp.bfloat16)
+        turned = turned - part.astype(jnp.float32)
+        product = dot(part, ones, "bf16")
+        total = product if total is None else total + product
+    return [total[:, place * LANES : (place + 1) * LANES] for place in range(vectors.shape[0])]
+
+
 def delta_rule(
     vectors, decay, beta, state, out, behind=None,
     *, keep, group, groups, key_heads, value_heads, key_rows, key_first, value_first, decay_of,
@@ -104,8 +120,11 @@ def delta_rule(
     kept, rate = load_f32(decay, 0, value_heads), load_f32(beta, 0, value_heads)
     met = jnp.sum(query * key, axis=1, keepdims=True)
     shared, results = value_heads // key_heads, []
+    # A decay of every key waits for transpositions while the MXU is idle; one a head would wait for the MXU.
+    queries = as_columns(query) if decay_of == "keys" else None
     for head in range(key_heads):  # One after the other: the columns of one head are all that registers hold.
-        turned, asked = as_column(key[head : head + 1], key_rows), as_column(query[head : head + 1], key_rows)
+        turned = as_column(key[head : head + 1], key_rows)
+        asked = as_column(query[head : head + 1], key_rows) if queries is None else queries[head][:key_rows]
         for place in range(head * shared, (head + 1) * shared):
             row = slice(place, place + 1)
             old = jnp.where(keep > 0, load_f32(state, place * key_rows, key_rows), 0.0)
