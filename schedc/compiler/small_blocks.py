@@ -19,7 +19,8 @@ def small_block(spec: ModelSpec, block: int, trips: int) -> int:
 
 def _shape(spec: ModelSpec, block: int, trips: int) -> list[tuple[str, bool]]:
     """Of every place of every run: where blocks begin, and whether it comes before any other layer."""
-    found, first = [], 0
+    found: list[tuple[str, bool]] = []
+    first = 0
     for run in spec.layers:
         period, repeat = len(run.pattern), min(run.repeat, trips)
         for place in range(first, first + period):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from schedc.errors import UserError
+from schedc.spec.mixers.gqa import Gqa
+from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 from schedc.weights.gguf_header import TensorInfo, read_header
 from schedc.weights.head_order import Q_AND_K, halves_from_adjacent, load_reordered
@@ -121,7 +123,7 @@ def _orders(spec: ModelSpec) -> dict[str, np.ndarray]:
     orders: dict[str, np.ndarray] = {}
     for at in spec.iter_layers():
         mixer = at.block.mixer
-        if mixer.rope is None or mixer.rope.pairs == "half":
+        if isinstance(mixer, Gqa | Mla) and (mixer.rope is None or mixer.rope.pairs == "half"):
             order = halves_from_adjacent(mixer.head_dim, mixer.head_dim)
             orders |= {f"layers.{at.layer}.{suffix}": order for suffix in Q_AND_K}
     return orders

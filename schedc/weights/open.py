@@ -24,8 +24,9 @@ def open_weights(path: Path, spec: ModelSpec, note: Callable[[str], None] | None
         source = stored = SafetensorsWeights(path, spec)
         notes = stored.notes()
     check_weights(source, spec, str(path))
-    for line in notes if note is not None else ():
-        note(line)
+    if note is not None:
+        for line in notes:
+            note(line)
     return source
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from json import JSONDecodeError, loads
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ class SafetensorsWeights:
             except ValueError as error:
                 raise UserError(f"{path}: {name}: {error}") from None
             if stored.longer:
-                self._count_narrowed(stored.parts[0], values.size)
+                self._count_narrowed(stored.parts[0], prod(values.shape))
         if unknown:
             raise UserError(f"{path}: no decoder like {spec.name} has these tensors: {', '.join(unknown)}")
 

@@ -23,7 +23,7 @@ class SelectedRows:
     def __getitem__(self, rows: slice) -> np.ndarray:
         return self.values[self.rows[rows]]
 
-    def __array__(self, dtype: npt.DTypeLike = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.values[self.rows], dtype)
 
 

@@ -47,6 +47,7 @@ class Kda(Part):
     qk_eps: float = Field(default=1e-6, gt=0)
 
     rope: ClassVar[None] = None
+    rope_width: ClassVar[int] = 0
     rotary_dim: ClassVar[int] = 0
 
     def parameters(self, hidden: int) -> dict[str, tuple[int, ...]]:
