@@ -4,6 +4,7 @@
     python benchmarks/cost.py collectives  compile programs of collectives alone, and add their operations to it
     python benchmarks/cost.py experts    compile models with experts, and add their operations to it
     python benchmarks/cost.py mixtures   compile models with block attention residuals, and add their operations to it
+    python benchmarks/cost.py states       compile models with delta rules, and add their operations to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -230,6 +231,30 @@ def measure_mixtures() -> None:
     replace_measured(found, lambda kind: kind in MIXTURES)
 
 
+STATES = ("by_sequence", "delta_gates", "short_conv", "delta_rule", "delta_outputs")
+
+
+def measure_states() -> None:
+    """Both delta rules, of few heads and of many, which go in groups."""
+    found: Found = defaultdict(list)
+    norm = {"kind": "rms", "eps": 1e-6}
+    dims = {"key_dim": 128, "value_dim": 128, "conv": 4, "output_norm": norm}
+    kda = {"kind": "kda", "decay": {"kind": "scaled_sigmoid", "bound": 5.0}, "decay_rank": 128} | dims
+    gated = {"kind": "gated_delta"} | dims
+    heads = [kda | {"heads": count} for count in (3, 4, 32)]
+    heads += [gated | {"key_heads": keys, "value_heads": values} for keys, values in ((2, 6), (16, 48))]
+    for mixer, rows in product(heads, (1, 4, 8)):
+        data = load_spec("qwen3-0.6b").model_dump(mode="json", exclude_none=True)
+        data["layers"][0]["pattern"][0]["mixer"] = mixer
+        spec = ModelSpec.model_validate(data)
+        program = schedule(spec, StepShape(rows, 4096), parse_target(TARGET), "ring", {"slot_mib": 4.0}).program
+        for op, cycles in cycles_of(program)[0]:
+            if isinstance(op, Compute) and op.kind in STATES:
+                add_found(found, op, cycles)
+                print(mixer["kind"], rows, op.kind, cycles, flush=True)
+    replace_measured(found, lambda kind: kind in STATES)
+
+
 def replace_measured(found: Found, of_these: Callable[[str], bool]) -> None:
     """Put new measurements in the place of all of the same kinds."""
     data = parse_yaml(MEASURED.read_text())
@@ -368,7 +393,7 @@ def simulations() -> None:
 if __name__ == "__main__":
     commands = {
         "measure": measure, "collectives": measure_collectives, "experts": measure_experts,
-        "mixtures": measure_mixtures, "fit": fit,
+        "mixtures": measure_mixtures, "states": measure_states, "fit": fit,
         "compare": compare, "simulate": simulations,
     }  # fmt: skip
     commands[sys.argv[1]]()
