@@ -18,7 +18,7 @@ def check_read(machine: Machine, access: Access) -> None:
     """No transfer in flight writes these rows, and they hold what was written for this storage."""
     arriving = False
     space, low, high = access.space, access.low, access.high
-    for transfer in machine.state.transfers:
+    for transfer in machine.state.transfers.near(access):
         target = transfer.target
         near = target.space == space and target.low < high and low < target.high
         if near and _touch(machine, target, access, transfer):
@@ -44,7 +44,7 @@ def check_write(machine: Machine, access: Access) -> None:
     """No transfer in flight reads or writes these rows."""
     check_role(machine, access)
     space, low, high = access.space, access.low, access.high
-    for transfer in machine.state.transfers:
+    for transfer in machine.state.transfers.near(access):
         source, target = transfer.source, transfer.target
         near = target.space == space and target.low < high and low < target.high
         if near and _touch(machine, target, access, transfer):
@@ -58,12 +58,13 @@ def check_write(machine: Machine, access: Access) -> None:
 def check_arrival(machine: Machine, arrival: Transfer) -> None:
     """What a peer may start now writes no row that a transfer in flight reads or writes."""
     target = arrival.target
-    for transfer in machine.state.transfers:
+    for transfer in machine.state.transfers.near(target):
         for rule, theirs, verb in (
             ("write-while-arriving", transfer.target, "writing"),
             ("overwrite-while-read", transfer.source, "reading"),
         ):
-            if theirs.space == target.space and _touch(machine, theirs, target, transfer):
+            near = theirs.space == target.space and theirs.low < target.high and target.low < theirs.high
+            if near and _touch(machine, theirs, target, transfer):
                 place, other = machine.place_of_transfer(arrival), machine.place_of_transfer(transfer)
                 semaphore = machine.source.semaphore_text(transfer.semaphore)
                 machine.refuse(

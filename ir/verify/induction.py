@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from schedc.ir.verify import scalars
 from schedc.ir.verify.forget import forget
+from schedc.ir.verify.in_flight import InFlight
 from schedc.ir.verify.linear import Lin, Value, add
 from schedc.ir.verify.logic import AbortError, Facts, SplitError
 from schedc.ir.verify.state import State, at, between
@@ -144,6 +145,6 @@ def _drop_impossible(machine: Machine) -> None:
     """What the last iterations would only have left if there had been more of them."""
     impossible = machine.logic.impossible
     state = machine.state
-    state.transfers = [entry for entry in state.transfers if not impossible(entry.guard)]
+    state.transfers = InFlight(entry for entry in state.transfers if not impossible(entry.guard))
     state.taken = {key: [x for x in entries if not impossible(x.guard)] for key, entries in state.taken.items()}
     state.raised = {key: [x for x in entries if not impossible(x.guard)] for key, entries in state.raised.items()}

@@ -127,7 +127,7 @@ class Machine:
         self.last_start[transfer.semaphore] = transfer
         self.transfers += 1
         self.peak_transfers = max(self.peak_transfers, len(state.transfers))
-        self.peak_rows = max(self.peak_rows, sum([transfer.source.rows for transfer in state.transfers]))
+        self.peak_rows = max(self.peak_rows, state.transfers.rows)
 
     def _communicated(self, element: Element) -> None:
         if element[0] in self.context.shared:
@@ -141,12 +141,13 @@ class Machine:
     def _arrive(self) -> None:
         """From here on, what peers may have started writes to this device, and what they have got is read."""
         for received in self.peers.read.get(self.state.events, ()):
-            for i, transfer in enumerate(self.state.transfers):
-                if (transfer.op, transfer.counters, transfer.device) == (received.op, received.counters, None):
-                    self.state.transfers[i] = replace(transfer, source=elsewhere(transfer.source))
+            own = [t for t in self.state.transfers if t.op == received.op and t.device is None]
+            for transfer in own:
+                if transfer.counters == received.counters:
+                    self.state.transfers.replace(transfer, [replace(transfer, source=elsewhere(transfer.source))])
         for transfer in self.peers.arriving.get(self.state.events, ()):
             hazards.check_arrival(self, transfer)
-            self._launch(transfer)
+            self._launch(replace(transfer))
 
     def covers(self, value: Value, cases: set[int]) -> bool:
         """Whether the value of a switch surely has a case; refused if not."""

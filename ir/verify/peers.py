@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from schedc.ir.verify.in_flight import InFlight
 from schedc.ir.verify.linear import Lin, Value, add, sub
 from schedc.ir.verify.state import State, Transfer, transfer_shape
 
@@ -64,7 +65,7 @@ def _values(t: Transfer) -> list[Value]:
 
 
 def _general(schedule: Schedule, number: int, events: int, atom: int, reach: Reach) -> list[Transfer]:
-    now, later = (State(reach, transfers=list(schedule.get(at, ()))) for at in (number, number + events))
+    now, later = (State(reach, transfers=InFlight(schedule.get(at, ()))) for at in (number, number + events))
     steps = iter([sub(b, a) for a, b in zip(now.values(), later.values(), strict=True)])
 
     def moving(value: Value) -> Value:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from schedc.ir.verify import scalars
 from schedc.ir.verify.contents import Contents, meet
+from schedc.ir.verify.in_flight import InFlight
 from schedc.ir.verify.induction import Exits, iterate
 from schedc.ir.verify.linear import Lin, Value, sub
 from schedc.ir.verify.logic import Condition, Facts
@@ -149,10 +150,10 @@ def _join_transfers(machine: Machine, node: Node, exits: Exits) -> None:
             _refuse_edge(machine, node, odd)
             # Go on as if nothing were left, so that one fault is reported once.
             machine.spoiled.add(odd.semaphore)
-            final.transfers = [t for t in final.transfers if t.semaphore != odd.semaphore]
+            final.transfers = InFlight(t for t in final.transfers if t.semaphore != odd.semaphore)
             final.taken.pop(odd.semaphore, None)
             return
-    final.transfers = [t for t in final.transfers if id(t) in untouched] + last
+    final.transfers = InFlight([*(t for t in final.transfers if id(t) in untouched), *last])
 
 
 def _same_in_flight(machine: Machine, facts: Facts, state: State, final: State) -> bool:

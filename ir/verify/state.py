@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 from schedc.ir.verify.contents import Contents, Layer, Layers
+from schedc.ir.verify.in_flight import InFlight
 from schedc.ir.verify.linear import Atoms, Lin, Value
 from schedc.ir.verify.logic import Condition, Facts
 
@@ -87,8 +88,7 @@ T = TypeVar("T")
 class State:
     reach: Callable[[Value], tuple[int, int]]
     """Bounds of a value, whatever the scalars are."""
-    transfers: list[Transfer] = field(default_factory=list)
-    """In flight, in the order of their starts."""
+    transfers: InFlight = field(default_factory=InFlight)
     taken: dict[Element, list[Taken]] = field(default_factory=dict)
     raised: dict[Element, list[Raised]] = field(default_factory=dict)
     contents: dict[str, Contents] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class State:
     def copy(self) -> State:
         return State(
             self.reach,
-            list(self.transfers),
+            InFlight(self.transfers),
             {key: list(entries) for key, entries in self.taken.items() if entries},
             {key: list(entries) for key, entries in self.raised.items() if entries},
             {space: contents.copy() for space, contents in self.contents.items()},
@@ -175,7 +175,7 @@ class State:
 
         return State(
             self.reach,
-            [transfer(t) for t in self.transfers],
+            InFlight([transfer(t) for t in self.transfers]),
             {key: [count(x) for x in xs] for key, xs in sorted(self.taken.items()) if xs},
             {key: [count(x) for x in xs] for key, xs in sorted(self.raised.items()) if xs},
             {

@@ -75,12 +75,9 @@ def holds(machine: Machine, guard: Facts, facts: Facts) -> bool | Condition:
 
 
 def _complete(machine: Machine, transfer: Transfer, facts: Facts) -> None:
-    in_flight = machine.state.transfers
-    at = next(i for i, other in enumerate(in_flight) if other is transfer)
-    in_flight[at : at + 1] = [
-        replace(transfer, guard=guard, skipped_by=machine.index())
-        for guard in _remainders(machine, transfer.guard, facts)
-    ]
+    rest = _remainders(machine, transfer.guard, facts)
+    by = [replace(transfer, guard=guard, skipped_by=machine.index()) for guard in rest]
+    machine.state.transfers.replace(transfer, by)
     stricter = tuple(c for c in facts if not machine.logic.implied(c, transfer.guard))
     written(machine, transfer.target, (*transfer.guard, *stricter), transfer.op)
 
