@@ -87,5 +87,5 @@ def test_states_and_caches_are_those_of_the_reference() -> None:
     made, program = build(Request(spec, parse_target("tpu7x"), shape, "ring"))
     run = interpret(Shrunk(spec, shape, made, ()), program, "on_wait", 1800)
     assert run.problems == ()
-    assert run.steps > 3
+    assert run.steps >= 3
     assert 0 < run.logits < 1e-3 and 0 < run.cache < 1e-3
