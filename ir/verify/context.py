@@ -12,12 +12,12 @@ from schedc.ir.verify.source import Source
 from schedc.ir.verify.verdict import Place, Refusal
 
 _MOST_REFUSALS = 20
-_MOST_OPERATIONS = 2_000_000
-"""Executed in one proof, on all devices and in all worlds: about a minute."""
+_MOST_OPERATIONS = 8_000_000
+"""Executed in one proof, on all devices and in all worlds: about five minutes."""
 _MOST_AFTER_REFUSAL = 20_000
 """Operations after a refusal in which another one has to come: where one iteration is refused, all are executed."""
-_MOST_STEPS = 4_000_000
-"""Of reasoning about conditions: a few minutes. Steps of many rows over experts and split caches take some 100,000."""
+_MOST_STEPS = 16_000_000
+"""Of reasoning about conditions: some minutes. Steps of many rows over experts and split caches take some 100,000."""
 
 
 class EnoughError(Exception):

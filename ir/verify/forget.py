@@ -62,9 +62,12 @@ class _Known:
         self._use_all(machine.facts)
         for transfer in state.transfers:
             self._use_all(transfer.guard)
-        for entries in (*state.taken.values(), *state.raised.values()):
-            for entry in entries:
+        for taken in state.taken.values():
+            for entry in taken:
                 self._use_all(entry.guard)
+        for raised in state.raised.values():
+            for signal in raised:
+                self._use_all(signal.guard)
         self._stale: dict[Condition, bool] = {}
 
     def _use_all(self, guard: Facts) -> None:

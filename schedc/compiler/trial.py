@@ -187,7 +187,7 @@ class Trial:
             dtype = DTYPES["fp8"]
         runs = []
         for run_index, run in enumerate(self.spec.layers):
-            places = []
+            places: list[tuple[Any, ...]] = []
             for place in range(len(run.pattern)):
                 layers = [at.layer for at in self.spec.iter_layers() if (at.run, at.place) == (run_index, place)]
                 sides = zip(*(self.state[layer] for layer in layers), strict=True)
@@ -362,8 +362,8 @@ def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool
         ordered = kept if reordered else kernel_cache(kept, at.block.mixer)
         for row, active in enumerate(outcome.step.active):
             if active:
-                at = _newest(kept, outcome.step, row)
-                parts += [side[at].reshape(-1) for side in ordered]
+                newest = _newest(kept, outcome.step, row)
+                parts += [side[newest].reshape(-1) for side in ordered]
     return np.concatenate(parts)
 
 

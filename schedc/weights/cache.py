@@ -10,6 +10,7 @@ attention keeps.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Protocol
 
 import numpy as np
 
@@ -114,7 +115,14 @@ def cache_layout(mixer: Mixer, layers: int, rows: int, capacity: int, dtype: Cac
     return CacheLayout(layers, rows, capacity, heads, sides, dtype)
 
 
-def empty_cache(layout: CacheLayout) -> np.ndarray:
+class Words(Protocol):
+    """A layout of words in HBM."""
+
+    @property
+    def word_rows(self) -> int: ...
+
+
+def empty_cache(layout: Words) -> np.ndarray:
     """int32[word_rows, 128] of zeros."""
     return np.zeros((layout.word_rows, LANES), np.int32)
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 from schedc.ir.expr import Expr, Rank, mul
 from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.collectives.group import Group
-from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
+from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import make_collective
+from schedc.lower.collectives.turn import turn_of
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.split import evenly
-from schedc.spec.feed_forwards.moe import Latent
+from schedc.spec.feed_forwards.moe import Latent, Moe
 from schedc.spec.model import ModelSpec
 from schedc.spec.norm import Norm
 from schedc.weights.layout import Columns, Inputs, VectorItem
@@ -56,10 +57,15 @@ class LatentSpace:
             (Inputs(0, self.split.each, **self.split.shard()),) if self.split.is_split else (),
         )
         self.collective = self._collective() if shape.devices > 1 else None
+        alike = [layer for layer, width in _latent_widths(spec).items() if width == latent.width]
+        self.turn = turn_of(place.layers, alike)
 
     def _collective(self) -> Collective:
+        """What all layers with a latent space of this width share."""
         devices, talk = self.shape.devices, self.shape.communication
-        group, name = Group(devices, devices), self.place.named("latent_parts")
+        widths = list(dict.fromkeys(_latent_widths(self.spec).values()))
+        name = f"latent_parts_{self.latent.width}" if len(widths) > 1 else "latent_parts"
+        group = Group(devices, devices)
         summed = Exchanged(name, "all_reduce", group, talk.topology, self.total.rows, talk.wire)
         return make_collective(talk.all_reduce, summed)
 
@@ -137,7 +143,7 @@ class LatentSpace:
             return ()
 
         def parity(site: Site) -> Expr:
-            return occurrence_parity(0, 1, 0, site.trip)
+            return self.turn.parity(site.trip)
 
         return (
             Phase(named("expert_latent_send"), lambda site: collective.start(total, parity(site))),
@@ -155,6 +161,12 @@ class LatentSpace:
             return compute("as_operand", {"x": x}, {"out": out}, attributes=shape)
         parts = {part: site.vector(f"{name}_{part}") for part in ("weight", "bias") if getattr(norm, part)}
         return compute("norm", {"x": x} | parts, {"out": out}, attributes=shape, eps=norm.eps, kind=norm_kind(norm))
+
+
+def _latent_widths(spec: ModelSpec) -> dict[int, int]:
+    """Layer → the width of the latent space of its experts, of the layers that have one."""
+    moes = {at.layer: at.block.feed_forward for at in spec.iter_layers() if isinstance(at.block.feed_forward, Moe)}
+    return {layer: moe.latent.width for layer, moe in moes.items() if moe.latent is not None}
 
 
 def norm_vectors_of(norm: Norm | None, name: str, width: int) -> tuple[VectorItem, ...]:

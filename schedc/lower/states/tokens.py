@@ -74,15 +74,15 @@ class TokenStates(StateStream):
         if self.resident and self.unrolled:
             return (arrived, *each_row(rows, token), *each_row(rows, lambda row: self._write_back(trip, row)))
         row = Counter(named("state_row"))
-        again = When((Compare(">=", row, Const(slots)),), self._written(sub(row, slots)))
+        again = When((Compare(">=", row, Const(slots)),), self._all_written(sub(row, slots)))
         body = (*(() if self.resident else (again,)), *token(row), *self._write_back(trip, row))
         return (arrived, Loop(row.name, Const(rows), body))
 
     def end(self) -> tuple[Op, ...]:
         left = min(self.slots, self.shape.rows)
-        return each_row(left, lambda row: self._written(add(self.shape.rows - left, row)))
+        return each_row(left, lambda row: self._all_written(add(self.shape.rows - left, row)))
 
-    def _written(self, row: Expr) -> tuple[Op, ...]:
+    def _all_written(self, row: Expr) -> tuple[Op, ...]:
         return tuple(
             When(conditions, (Wait(semaphore, self.state_rows),)) for conditions, _, semaphore in self._ways(row)
         )
