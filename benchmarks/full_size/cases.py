@@ -12,7 +12,7 @@ from schedc.compiler.pipeline import Request, build
 from schedc.ir.program import Program
 from schedc.ir.text_print import print_program
 from schedc.lower.collectives.choose import communication_for
-from schedc.lower.graph import StepShape
+from schedc.lower.graph import RowsAre, StepShape
 from schedc.placement.rules import PlacementRules
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
@@ -37,6 +37,9 @@ class Case:
     """Compiled by every run of the tests."""
     placement: Mapping[str, Any] = field(default_factory=dict)
     """Rules that are not the defaults."""
+    settings: Mapping[str, int | float] = field(default_factory=dict)
+    """Of the policy."""
+    rows_are: RowsAre = "sequences"
 
     @property
     def label(self) -> str:
@@ -49,8 +52,9 @@ class Case:
         target = parse_target(self.target, self.devices)
         talk = communication_for(changed.hidden, self.rows, target)
         rules = PlacementRules.model_validate(self.placement)
-        shape = StepShape(self.rows, self.context, devices=self.devices, placement=rules, communication=talk)
-        return Request(changed, target, shape)
+        sizes = self.rows, self.context
+        shape = StepShape(*sizes, devices=self.devices, placement=rules, communication=talk, rows_are=self.rows_are)
+        return Request(changed, target, shape, settings=dict(self.settings))
 
 
 def load_cases(path: Path = CASES) -> list[Case]:
@@ -65,7 +69,8 @@ def _shapes(name: str, entry: Mapping[str, Any]) -> Iterator[Case]:
         for context in entry["contexts"]:
             changes = entry.get("with", {})
             sizes = entry["devices"], rows, context
-            yield Case(name, entry["spec"], entry["target"], *sizes, changes, ci, entry.get("placement", {}))
+            others = entry.get("placement", {}), entry.get("set", {}), entry.get("rows_are", "sequences")
+            yield Case(name, entry["spec"], entry["target"], *sizes, changes, ci, *others)
             ci = False
 
 
