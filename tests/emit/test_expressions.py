@@ -1,7 +1,7 @@
 """Integer expressions become Python that means the same, with brackets only where they are needed."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schedc.backends.pallas.emit.expressions import condition, expression, is_static
@@ -74,6 +74,7 @@ def expressions() -> st.SearchStrategy[Expr]:
     return st.recursive(leaves, larger, max_leaves=12)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(expressions(), st.tuples(*[st.integers(0, 20)] * 3))
 def test_static_text_evaluates_to_the_same_number(expr: Expr, values: tuple[int, int, int]) -> None:
     counters = dict(zip("abc", values, strict=True))
