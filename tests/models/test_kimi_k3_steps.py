@@ -67,8 +67,8 @@ def agrees(answer: Answer) -> None:
     ("devices", "mode", "steps"),
     [
         pytest.param(2, "on_wait", 2, id="2 devices"),
-        pytest.param(1, "eager", 4, id="1 device, eager", marks=pytest.mark.slow),
-        pytest.param(4, "eager", 4, id="4 devices, eager", marks=pytest.mark.slow),
+        pytest.param(1, "eager", 4, id="1 device, eager", marks=pytest.mark.long),
+        pytest.param(4, "eager", 4, id="4 devices, eager", marks=pytest.mark.long),
         pytest.param(1, "on_wait", LONGEST, id="1 device, 64 steps", marks=pytest.mark.long),
         pytest.param(2, "eager", LONGEST, id="2 devices, eager, 64 steps", marks=pytest.mark.long),
         pytest.param(4, "on_wait", LONGEST, id="4 devices, 64 steps", marks=pytest.mark.long),
@@ -80,7 +80,7 @@ def test_every_step_says_what_the_numpy_step_says(devices: int, mode: str, steps
     agrees(answered(devices, mode, steps))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_states_and_caches_are_those_of_the_reference() -> None:
     """From random states on; a row at position 0 starts anew, and what an inactive row keeps does not change."""
     spec, shape = mini(**EXACT), StepShape(3, 40, logits=True)
