@@ -1,6 +1,6 @@
 """`schedc run`: generate text with a kernel."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from schedc.spec.model import ModelSpec
     from schedc.weights.layout import Layout
     from schedc.weights.source import WeightSource
+    from schedc.weights.tokenizer import TextStream
 
 
 DRAFTED_ROWS = 8
@@ -98,32 +99,19 @@ def run(
         prefill(decoder, Reference(spec, source), prompts)
 
     eos = {*spec.eos_token_ids, *words.eos_token_ids}
-    streams = [words.stream() for _ in prompts]
-    texts = ["" for _ in prompts]
-    tokens: list[list[int]] = [[] for _ in prompts]
-    times = [perf_counter()]
     steps: Iterator[Sequence[int | None]] = generate(decoder, prompts, max_tokens, eos, steps_per_call)
     if runnable.shape.rows_are == "tokens":
         drafted = generate_drafted(decoder, prompts[0], max_tokens, eos)
         steps = ([token] for new in drafted for token in new)
+    times = [perf_counter()]
     with stages.stage("first step, which compiles the kernel"):
         first = next(steps)
-    show = _Printer(prompt, quiet=json)
+    texts = _Texts([words.stream() for _ in prompts], eos, _Printer(prompt, quiet=json))
     for new in chain([first], steps):
         times.append(perf_counter())
-        for row, token in enumerate(new):
-            if token is None:
-                continue
-            tokens[row].append(token)
-            text = "" if token in eos else streams[row].push(token)
-            texts[row] += text
-            show.add(row, text)
-    for row, stream in enumerate(streams):
-        rest = stream.finish()
-        texts[row] += rest
-        show.add(row, rest)
-    show.end()
-    _report(tokens, texts, prompts, times, steps_per_call, platform, json)
+        texts.add(new)
+    texts.end()
+    _report(texts.tokens, texts.texts, prompts, times, steps_per_call, platform, json)
 
 
 def _refuse_beside_drafts(prompts: Sequence[str], steps_per_call: int) -> None:
@@ -169,6 +157,31 @@ def _decoder(runnable: Runnable, source: "WeightSource") -> "tuple[Decoder, str]
         weights = packed_weights(runnable.layouts, source, runnable.spec, progress)
         decoder = Decoder(kernel, runnable.spec, weights, runnable.shape, runnable.kv_tokens, interpret)
     return decoder, "TPU" if on_tpu else "CPU, interpreted"
+
+
+class _Texts:
+    """The tokens and the text of every row, shown as they are made."""
+
+    def __init__(self, streams: "Sequence[TextStream]", eos: Collection[int], show: "_Printer") -> None:
+        self.streams, self.eos, self.show = streams, eos, show
+        self.tokens: list[list[int]] = [[] for _ in streams]
+        self.texts = ["" for _ in streams]
+
+    def add(self, new: Sequence[int | None]) -> None:
+        """The next token of every row; None for those that have ended."""
+        for row, token in enumerate(new):
+            if token is not None:
+                self.tokens[row].append(token)
+                self._add(row, "" if token in self.eos else self.streams[row].push(token))
+
+    def end(self) -> None:
+        for row, stream in enumerate(self.streams):
+            self._add(row, stream.finish())
+        self.show.end()
+
+    def _add(self, row: int, text: str) -> None:
+        self.texts[row] += text
+        self.show.add(row, text)
 
 
 class _Printer:

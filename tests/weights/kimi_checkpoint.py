@@ -62,6 +62,7 @@ MODEL = {
     "final_residual.norm": "model.output_attn_res_norm.weight",
     "final_residual.query": "model.output_attn_res_proj.weight",
 }
+EXPERT = {"gate": "w1", "up": "w3", "down": "w2"}
 FLOAT32 = ("_conv", "decay_bias", "decay_scale", "output_norm", "selection_bias")
 """Endings of the weights that the checkpoint has in float32; the others are bfloat16."""
 
@@ -125,10 +126,9 @@ def _stored(own: str, values: np.ndarray) -> np.ndarray:
 def _expert(source: WeightSource, name: str) -> dict[str, np.ndarray]:
     """Two codes of e2m1 a byte, that of the even column in the low half, and a power of two a group of 32."""
     _, layer, _, _, expert, own = name.split(".")
-    projection = {"gate": "w1", "up": "w3", "down": "w2"}[own]
     numbers = source.numbers(name, (0, source.shape(name)[0]))
     codes = numbers["codes"].astype(np.uint8)
-    stem = f"language_model.model.layers.{layer}.block_sparse_moe.experts.{expert}.{projection}"
+    stem = f"language_model.model.layers.{layer}.block_sparse_moe.experts.{expert}.{EXPERT[own]}"
     return {
         f"{stem}.weight_packed": codes[:, ::2] | codes[:, 1::2] << 4,
         f"{stem}.weight_scale": numbers["scale"].astype(np.uint8),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 from schedc.ir.program import Attribute, Op, Region
@@ -13,7 +14,7 @@ from schedc.spec.norm import Norm
 from schedc.weights.layout import VectorItem
 
 
-class StreamLowering:
+class StreamLowering(ABC):
     """The stream is `x`. What stands beside an output when it joins, a kind says in `joining`."""
 
     def __init__(self, spec: ModelSpec, shape: StepShape) -> None:
@@ -21,9 +22,9 @@ class StreamLowering:
         self.x = Region("x", residual_rows(spec, shape))
         self.size: dict[str, Attribute] = {"rows": shape.padded_rows, "columns": spec.hidden}
 
+    @abstractmethod
     def joining(self, half: Half, site: Site) -> tuple[Mapping[str, Region], Mapping[str, Attribute]]:
         """Operands and attributes of the operation by which the output of a half joins."""
-        raise NotImplementedError
 
     def layer_vectors(self) -> tuple[VectorItem, ...]:
         parameters = self.spec.residual.layer_parameters(self.spec.hidden)
