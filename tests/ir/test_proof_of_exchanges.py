@@ -34,7 +34,16 @@ def test_loops_over_experts_are_proven_by_induction() -> None:
     assert all(verdict.proven and verdict.statistics.skipped_iterations >= 30 for verdict in verdicts)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("writer", [random_exchange, random_experts])
-def test_what_goes_wrong_is_refused_as_without_induction_at_length(writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge(writer, 10_000, 2000, monkeypatch)
+@pytest.mark.parametrize(
+    ("writer", "count"),
+    [
+        pytest.param(random_exchange, 400, marks=pytest.mark.slow),
+        pytest.param(random_experts, 60, marks=pytest.mark.slow),
+        pytest.param(random_exchange, 2000, marks=pytest.mark.long),
+        pytest.param(random_experts, 2000, marks=pytest.mark.long),
+    ],
+)
+def test_what_goes_wrong_is_refused_as_without_induction_at_length(
+    writer, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(writer, 10_000, count, monkeypatch)
