@@ -49,7 +49,9 @@ def cases() -> list:
     """Every spec in both modes of transfers, with one row and with several."""
     found = []
     for name, rows, mode in product(SPECS, (1, 2), ("eager", "on_wait")):
-        marks = [] if (name, rows, mode) in QUICK else [pytest.mark.slow]
+        # Of the other cases one row in one mode is run every time.
+        dear = pytest.mark.slow if (rows, mode) == (1, "on_wait") else pytest.mark.long
+        marks = [] if (name, rows, mode) in QUICK else [dear]
         found.append(pytest.param(name, rows, mode, marks=marks, id=f"{name}, rows {rows}, {mode}"))
     return found
 

@@ -31,8 +31,9 @@ def test_a_bf16_kernel_differs_by_no_more_than_rounding() -> None:
     agrees(in_format(LATENT["latent, output gate"], "bf16"), "eager")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["eager", "on_wait"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("eager", marks=pytest.mark.long), pytest.param("on_wait", marks=pytest.mark.slow)]
+)
 def test_many_heads_are_attended_in_groups_of_sequences(mode: Mode) -> None:
     spec = in_format(latent_spec({"heads": 100}), "f32")
     assert any(b.name == "q_group" for b in build_kernel(spec, SHAPE, small_tiles("ring")).program.buffers)
