@@ -1,0 +1,21 @@
+"""`schedc inspect ir`: the program as text."""
+
+import typer
+
+from schedc.cli.console import Json, print_json
+from schedc.cli.inspect.opened import Rows, program_of
+from schedc.cli.options import ModelOrFolder, ScheduleOptions
+
+
+def ir(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """Print the program: storage with addresses, then every operation, one a line.
+
+    Example:
+
+      schedc inspect ir out/smollm2-135m | less
+    """
+    text, _ = program_of(model, options, rows)
+    if json:
+        print_json({"program": text})
+    else:
+        typer.echo(text, nl=False)

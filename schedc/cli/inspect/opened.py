@@ -1,0 +1,35 @@
+"""What a subcommand of `schedc inspect` looks at: a folder that was compiled, or a model compiled on the fly."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from schedc.cli.options import ScheduleOptions, compiled_folder
+from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.compiler.output import Output
+
+Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
+
+
+def refuse_other_rows(folder: "Output", rows: int) -> None:
+    given, compiled = rows != 1, folder.manifest["rows"]
+    if given and rows != compiled:
+        raise UserError(f"{folder.folder}: has been compiled for rows {compiled}; --rows cannot change that")
+
+
+def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:
+    """The program's text and the manifest."""
+    from schedc.compiler.manifest import manifest
+    from schedc.compiler.output import PROGRAM
+    from schedc.compiler.pipeline import compile_model
+    from schedc.ir.text_print import print_program
+    from schedc.spec.load import load_spec
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        refuse_other_rows(folder, rows)
+        return folder.read(PROGRAM), dict(folder.manifest)
+    compiled = compile_model(options.request(load_spec(model), rows))
+    return print_program(compiled.program), manifest(compiled)

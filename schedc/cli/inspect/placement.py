@@ -1,0 +1,44 @@
+"""`schedc inspect placement`: what each device holds."""
+
+from schedc.cli.console import Json, print_json, to_stdout
+from schedc.cli.inspect.opened import Rows, refuse_other_rows
+from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
+
+
+def placement(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+    """Say what each device holds: of every weight family, of the caches, and the bytes against its HBM.
+
+    Nothing is compiled. The rules can be changed with --placement FILE.
+
+    Examples:
+
+      schedc inspect placement llama-3.1-8b --devices 8
+
+      schedc inspect placement out/llama-3.1-8b --json
+    """
+    from schedc.cli.placement_view import placement_lines, placement_table
+    from schedc.compiler.output import PROGRAM
+    from schedc.compiler.placement import placement_report
+    from schedc.ir.text_parse import parse_program
+    from schedc.schedule.build import schedule
+    from schedc.spec.load import load_spec
+    from schedc.target.target import parse_target
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        refuse_other_rows(folder, rows)
+        target = parse_target(folder.manifest["target"], folder.shape.devices)
+        arrays = parse_program(folder.read(PROGRAM)).arrays
+        report = placement_report(folder.spec, folder.shape, target, folder.layouts, arrays)
+    else:
+        request = options.request(load_spec(model), rows)
+        target = request.target
+        made = schedule(request.spec, request.shape, target, request.policy, request.settings)
+        report = placement_report(request.spec, request.shape, target, made.layouts, made.program.arrays)
+    if json:
+        print_json(report.to_dict())
+        return
+    to_stdout().print(target.describe())
+    to_stdout().print(placement_table(report), soft_wrap=True)
+    for line in placement_lines(report):
+        to_stdout().print(line)
