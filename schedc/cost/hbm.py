@@ -25,6 +25,7 @@ class Transfer:
     issued: float
     began: float = 0.0
     names: tuple[str, str] = ("", "")
+    op: int = -1
 
 
 class Hbm:

@@ -27,7 +27,8 @@ def draw(timeline: Timeline, path: Path, start_us: float, end_us: float, title: 
         raise UserError("a picture needs matplotlib: pip install 'schedc[plot]'") from None
     if not start_us < end_us:
         raise UserError(f"the picture would go from {start_us:g} to {end_us:g} µs; --to must be more than --from")
-    events = [e for e in timeline.events if e.ended_ns > start_us * 1e3 and e.began_ns < end_us * 1e3]
+    shown = (event for event in timeline.events if event.lane in LANES)
+    events = [e for e in shown if e.ended_ns > start_us * 1e3 and e.began_ns < end_us * 1e3]
     names = list(dict.fromkeys(event.phase for event in events))
     colours = {name: colormaps["tab20"](index % 20) for index, name in enumerate(names)}
     figure = Figure(figsize=(14, 4.2), layout="constrained")

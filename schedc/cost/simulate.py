@@ -102,6 +102,8 @@ class _Device:
         self.phases: dict[str, PhaseTime] = {}
         self.outside = self.current = PhaseTime(OUTSIDE)
         self.mark = _Mark()
+        self.compiled = 0
+        """Operations that have been made closures, in the order of `program.walk`."""
         self.links = Links(self.machine.network)
         self.hbm = Hbm(self.machine.in_flight, self._transferred if self.keep_events else None)
 
@@ -140,6 +142,7 @@ class _Device:
         return [self._compile(op, scope, phase) for op in ops]
 
     def _compile(self, op: Op, scope: dict[str, int], phase: PhaseTime) -> Run:
+        number = self._numbered()
         match op:
             case Phase():
                 return self._phase(op, scope)
@@ -152,25 +155,29 @@ class _Device:
             case Case(value):
                 raise UserError(f"{self.program.name}: case {value} stands outside a switch")
             case Start():
-                return self._start(op, scope, phase)
+                return self._start(op, scope, phase, number)
             case Wait(semaphore, amount) | Await(semaphore, amount):
                 bytes_awaited = amount * ROW_BYTES if isinstance(op, Wait) else 0
-                return self._wait(semaphore, amount, bytes_awaited, scope, phase)
+                return self._wait(semaphore, amount, bytes_awaited, scope, phase, number)
             case Signal(semaphore, amount, None):
                 return self._signal(semaphore, amount, scope, phase)
             case RemoteStart() | Signal() | Barrier() if self.program.devices == 1:
                 raise UserError(f"{self.program.name}: `{print_op(op)}` needs other devices, the program has one")
             case RemoteStart():
-                return self._remote_start(op, scope, phase)
+                return self._remote_start(op, scope, phase, number)
             case Signal(semaphore, amount, peer):
                 assert peer is not None
                 return self._signal_peer(semaphore, amount, peer, scope, phase)
             case Barrier():
-                return self._barrier(phase)
+                return self._barrier(phase, number)
             case Compute():
-                return self._compute(op, phase)
+                return self._compute(op, phase, number)
             case SetScalar():
                 return self._set(op, scope, phase)
+
+    def _numbered(self) -> int:
+        self.compiled += 1
+        return self.compiled - 1
 
     def _phase(self, op: Phase, scope: dict[str, int]) -> Run:
         phase = self.phases.setdefault(op.name, PhaseTime(op.name))
@@ -226,7 +233,10 @@ class _Device:
         def is_selected(value: int) -> Value:
             return lambda counters, scalars: selected[0] == value
 
-        cases = [self._guarded(is_selected(case.value), case.body, scope, phase) for case in op.body]
+        cases = []
+        for case in op.body:
+            self._numbered()
+            cases.append(self._guarded(is_selected(case.value), case.body, scope, phase))
 
         def run() -> None:
             tick()
@@ -236,7 +246,7 @@ class _Device:
 
         return run
 
-    def _start(self, op: Start, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _start(self, op: Start, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         counts, index = self._semaphore(op.semaphore, scope)
         rows, machine = op.source.rows, self.machine
         size = rows * ROW_BYTES
@@ -250,7 +260,9 @@ class _Device:
 
         def run() -> None:
             tick()
-            transfer = Transfer(counts, index(self.counters, self.scalars), rows, need, self.now, names=names)
+            transfer = Transfer(
+                counts, index(self.counters, self.scalars), rows, need, self.now, names=names, op=number
+            )
             self.hbm.submit(transfer, latency)
             phase.transfers += 1
             phase.bytes_started += size
@@ -259,7 +271,7 @@ class _Device:
 
         return run
 
-    def _remote_start(self, op: RemoteStart, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _remote_start(self, op: RemoteStart, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         """It leaves here, and one of the same size arrives here from another device, over the same kind of link."""
         sent, arrived = (self._semaphore(ref, scope) for ref in (op.sent, op.arrived))
         peer, rows = self._expression(op.peer, scope), op.source.rows
@@ -275,7 +287,7 @@ class _Device:
             phase.bytes_sent += rows * ROW_BYTES
             if self.keep_events:
                 began = left - self.links.duration(route, rows * ROW_BYTES)
-                self.events.append(Event("link", names[0], names[1], self.now, began, there, rows * ROW_BYTES))
+                self.events.append(Event("link", *names, self.now, began, there, rows * ROW_BYTES, number))
 
         return run
 
@@ -293,7 +305,7 @@ class _Device:
 
         return run
 
-    def _barrier(self, phase: PhaseTime) -> Run:
+    def _barrier(self, phase: PhaseTime, number: int) -> Run:
         """All come at the same time: the signals' way is what it takes."""
         peers = range(1, self.program.devices)
         ticks = [*(self._issue("signal", phase) for _ in peers), self._issue("wait", phase)]
@@ -303,12 +315,17 @@ class _Device:
             for tick in ticks:
                 tick()
             last = began + max(self.links.latency(self.links.route(0, peer)) for peer in peers)
+            reached = self.now
             if last > self.now:
-                self._stall_until(last, "barrier", phase)
+                self._stall_until(last, "barrier", phase, number)
+            if self.keep_events:
+                self.events.append(Event("wait", "barrier", phase.name, reached, reached, self.now, op=number))
 
         return run
 
-    def _wait(self, ref: SemaphoreRef, amount: int, size: int, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _wait(
+        self, ref: SemaphoreRef, amount: int, size: int, scope: dict[str, int], phase: PhaseTime, number: int
+    ) -> Run:
         counts, index = self._semaphore(ref, scope)
         tick, hbm, links = self._issue("wait", phase), self.hbm, self.links
 
@@ -317,14 +334,19 @@ class _Device:
             hbm.advance(self.now)
             links.advance(self.now)
             at = index(self.counters, self.scalars)
+            reached = self.now
             if counts[at] < amount:
-                self._block(counts, at, amount, ref.name, phase)
+                self._block(counts, at, amount, ref.name, phase, number)
             counts[at] -= amount
+            if self.keep_events:
+                self.events.append(
+                    Event("wait", f"{ref.name}[{at}]", phase.name, reached, reached, self.now, op=number)
+                )
             phase.bytes_awaited += size
 
         return run
 
-    def _block(self, counts: list[int], at: int, amount: int, name: str, phase: PhaseTime) -> None:
+    def _block(self, counts: list[int], at: int, amount: int, name: str, phase: PhaseTime, number: int) -> None:
         until = self.now
         while counts[at] < amount:
             until = min(self.hbm.next_time(), self.links.next_time())
@@ -340,13 +362,13 @@ class _Device:
                 )
             self.hbm.advance(until)
             self.links.advance(until)
-        self._stall_until(until, f"{name}[{at}]", phase)
+        self._stall_until(until, f"{name}[{at}]", phase, number)
 
-    def _stall_until(self, time: float, what: str, phase: PhaseTime) -> None:
+    def _stall_until(self, time: float, what: str, phase: PhaseTime, number: int) -> None:
         began, self.now = self.now, time
         phase.stall_ns += time - began
         if self.keep_events:
-            self.events.append(Event("stall", what, phase.name, began, began, time))
+            self.events.append(Event("stall", what, phase.name, began, began, time, op=number))
 
     def _signal(self, ref: SemaphoreRef, amount: int, scope: dict[str, int], phase: PhaseTime) -> Run:
         counts, index = self._semaphore(ref, scope)
@@ -358,7 +380,7 @@ class _Device:
 
         return run
 
-    def _compute(self, op: Compute, phase: PhaseTime) -> Run:
+    def _compute(self, op: Compute, phase: PhaseTime, number: int) -> Run:
         cycles, note = self.machine.table.cycles(op)
         if note:
             self.notes[note] = None
@@ -372,7 +394,7 @@ class _Device:
             for elements, values in sets:
                 elements[:] = values
             if self.keep_events:
-                self.events.append(Event("core", op.kind, phase.name, began, began, self.now))
+                self.events.append(Event("core", op.kind, phase.name, began, began, self.now, op=number))
 
         return run
 
@@ -400,7 +422,7 @@ class _Device:
     def _transferred(self, transfer: Transfer, ended: float) -> None:
         name, phase = transfer.names
         size = transfer.rows * ROW_BYTES
-        self.events.append(Event("hbm", name, phase, transfer.issued, transfer.began, ended, size))
+        self.events.append(Event("hbm", name, phase, transfer.issued, transfer.began, ended, size, transfer.op))
 
     # Expressions as functions of the counters and the scalar arrays
 

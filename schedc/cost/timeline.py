@@ -45,15 +45,20 @@ class PhaseTime:
 
 @dataclass(frozen=True)
 class Event:
-    """A computation or a stall on the core, or a transfer (`began`: when it first moved data)."""
+    """A computation, a wait or a stall in one on the core, or a transfer (`began`: when it first moved data).
 
-    lane: Literal["core", "stall", "hbm", "link"]
+    Every wait has an event, from when the core came to it to when it went on, also one that found what it waits for.
+    """
+
+    lane: Literal["core", "wait", "stall", "hbm", "link"]
     name: str
     phase: str
     issued_ns: float
     began_ns: float
     ended_ns: float
     bytes: int = 0
+    op: int = -1
+    """The operation, in the order of `program.walk`."""
 
 
 @dataclass(frozen=True)

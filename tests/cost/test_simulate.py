@@ -9,7 +9,7 @@ from schedc.cost.inputs import default_inputs
 from schedc.cost.machine import Machine
 from schedc.cost.simulate import Stuck, simulate
 from schedc.cost.timeline import Timeline
-from schedc.ir.program import Program
+from schedc.ir.program import Compute, Program, RemoteStart, Start, Wait, walk
 from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import schedule
@@ -73,6 +73,23 @@ def test_three_transfers_that_share_the_hbm():
     assert (store.hbm_unasked_ns, store.hbm_latency_ns) == (10, 80)
     assert (work.compute_cycles, work.issue_cycles) == (100, 10)
     assert (fetch.bytes_started, work.bytes_awaited) == (8192, 8192)
+
+
+def test_every_event_names_its_operation():
+    """In the order of `walk`: of phases, guards and cases too. The second wait finds what it waits for."""
+    kinds = {"hbm": Start, "link": RemoteStart, "core": Compute, "wait": Wait, "stall": Wait}
+    for made in (parse_program(THREE_TRANSFERS), program("gpt-oss-20b"), program("kimi-k3-mini")):
+        ops = list(walk(made.body))
+        events = simulate(made, Machine.of(TARGET), events=True).events
+        assert events and all(isinstance(ops[event.op], kinds[event.lane]) for event in events)
+        named = [e for e in events if e.lane == "core"]
+        assert all(ops[event.op].kind == event.name for event in named)
+    waits = [e for e in run(THREE_TRANSFERS, round_machine()).events if e.lane == "wait"]
+    assert [(e.op, e.name, e.began_ns, e.ended_ns) for e in waits] == [
+        (4, "arrived[0]", 25, 300),
+        (6, "arrived[1]", 355, 355),
+        (10, "stored[0]", 420, 595),
+    ]
 
 
 def test_three_transfers_one_after_the_other():
