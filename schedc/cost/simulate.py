@@ -63,12 +63,17 @@ def simulate(
     Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program of
     one device that wants others.
     """
+    return Device(program, machine, inputs_of(program, inputs), events).run()
+
+
+def inputs_of(program: Program, inputs: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
+    """The scalars of a step: the default ones, but for those that `inputs` gives. Raises ValueError."""
     given = default_inputs(program)
     for name, values in (inputs or {}).items():
         if name not in given or len(values) != len(given[name]):
             raise ValueError(f"{program.name} has no input {name} of {len(values)} integers")
         given[name] = list(values)
-    return _Device(program, machine, given, events).run()
+    return given
 
 
 @dataclass
@@ -81,7 +86,9 @@ class _Mark:
 
 
 @dataclass
-class _Device:
+class Device:
+    """One device at work; `schedc/explore/fast/trace.py` has one that only takes notes."""
+
     program: Program
     machine: Machine
     inputs: Mapping[str, list[int]]
