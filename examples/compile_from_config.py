@@ -8,21 +8,18 @@ The same on the command line: `schedc import config.json -o model.yaml && schedc
 import sys
 from pathlib import Path
 
-from schedc.compiler.pipeline import Request, compile_model
-from schedc.lower.graph import StepShape
+import schedc
 from schedc.schedule.registry import POLICIES
-from schedc.spec.importers.import_config import import_config
-from schedc.target.target import parse_target
 
 
 def main(config: str) -> None:
-    spec = import_config(Path(config))
-    shape = StepShape(rows=4, context=min(4096, spec.max_position))
-    results = [compile_model(Request(spec, parse_target("tpu7x"), shape, policy)) for policy in POLICIES]
-    for compiled in sorted(results, key=lambda compiled: compiled.cost.step_us):
-        print(f"{compiled.request.policy:>14}: {compiled.cost.step_us:,.1f} µs a step")
-    best = min(results, key=lambda compiled: compiled.cost.step_us)
-    Path("kernel.py").write_text(best.kernel.source)
+    spec = schedc.read_spec(Path(config))
+    made = [schedc.predict(spec, "tpu7x", rows=4, policy=policy) for policy in POLICIES]
+    made.sort(key=lambda prediction: prediction.report.step_us)
+    for prediction in made:
+        print(f"{prediction.request.policy:>20}: {prediction.report.step_us:,.1f} µs a step")
+    best = schedc.compile(spec, "tpu7x", rows=4, policy=made[0].request.policy)
+    Path("kernel.py").write_text(best.source)
     print(f"wrote kernel.py with policy {best.request.policy}")
 
 

@@ -238,6 +238,8 @@ BLOCKS = (Loop, When, Switch, Case, Phase)
 
 @dataclass(frozen=True)
 class Program:
+    """What one device executes, operation by operation; all `devices` execute the same."""
+
     name: str
     pools: tuple[Pool, ...]
     buffers: tuple[Buffer, ...]

@@ -1,7 +1,6 @@
 """`schedc run`: generate text with a kernel."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from time import perf_counter
@@ -15,27 +14,12 @@ from schedc.cli.weights import Rounding, WeightsFile, byte_progress, find_tokeni
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
-    from schedc.lower.graph import StepShape
-    from schedc.run.decoder import Decoder
-    from schedc.spec.model import ModelSpec
-    from schedc.weights.layout import Layout
-    from schedc.weights.source import WeightSource
+    from schedc.run.runnable import Runnable
     from schedc.weights.tokenizer import TextStream
 
 
 DRAFTED_ROWS = 8
 """Tokens of one sequence that a step takes, if the model is compiled for this run."""
-
-
-@dataclass(frozen=True)
-class Runnable:
-    """A kernel's source and what is needed to call it."""
-
-    source: str
-    spec: "ModelSpec"
-    layouts: "Sequence[Layout]"
-    shape: "StepShape"
-    kv_tokens: int
 
 
 def register(app: typer.Typer) -> None:
@@ -94,7 +78,8 @@ def run(
         words = find_tokenizer(path, tokenizer)
     prompts = [words.encode(text) for text in prompt]
     check_prompts(prompts, runnable.shape.sequences, runnable.shape.context)
-    decoder, platform = _decoder(runnable, source)
+    with byte_progress(f"packing {spec.name}") as progress:
+        decoder, platform = runnable.decoder(source, progress)
     with stages.stage("prefill"):
         prefill(decoder, Reference(spec, source), prompts)
 
@@ -123,9 +108,10 @@ def _refuse_beside_drafts(prompts: Sequence[str], steps_per_call: int) -> None:
         )
 
 
-def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
+def _runnable(model: str, options: ScheduleOptions, rows: int) -> "Runnable":
     from schedc.compiler.output import KERNEL
     from schedc.compiler.pipeline import compile_model
+    from schedc.run.runnable import Runnable
     from schedc.spec.load import load_spec
 
     folder = compiled_folder(model, options)
@@ -139,24 +125,6 @@ def _runnable(model: str, options: ScheduleOptions, rows: int) -> Runnable:
     compiled = compile_model(options.request(load_spec(model), rows))
     made, request = compiled.schedule, compiled.request
     return Runnable(compiled.kernel.source, request.spec, made.layouts, request.shape, made.plan.kv_tokens)
-
-
-def _decoder(runnable: Runnable, source: "WeightSource") -> "tuple[Decoder, str]":
-    """A decoder on a TPU if jax has one, else one that interprets; and which of both."""
-    import jax
-
-    from schedc.backends.pallas.compat import interpret_params
-    from schedc.run.decoder import Decoder
-    from schedc.run.generate import load_kernel_source
-    from schedc.run.packed import packed_weights
-
-    on_tpu = jax.default_backend() == "tpu"
-    interpret = None if on_tpu else interpret_params("eager", detect_races=False)
-    kernel = load_kernel_source(runnable.source, "kernel")
-    with byte_progress(f"packing {runnable.spec.name}") as progress:
-        weights = packed_weights(runnable.layouts, source, runnable.spec, progress)
-        decoder = Decoder(kernel, runnable.spec, weights, runnable.shape, runnable.kv_tokens, interpret)
-    return decoder, "TPU" if on_tpu else "CPU, interpreted"
 
 
 class _Texts:

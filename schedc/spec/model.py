@@ -109,6 +109,8 @@ class LayerAt:
 
 
 class ModelSpec(Part):
+    """What a model is: sizes, layers as runs of patterns, what is cached, what weights are stored in."""
+
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="also the name of the output folder")
     hidden: int = Field(gt=0)
     vocab: int = Field(gt=0)
