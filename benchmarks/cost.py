@@ -48,7 +48,7 @@ TARGET = "tpu7x"
 FOLDER = Path(__file__).parents[1] / "schedc" / "cost"
 MEASURED, FITTED = FOLDER / "measured.yaml", FOLDER / "operations.yaml"
 IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers a DMA engine serves at a time"}
-ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
+ASSUMED = {"remote_start": 1.0, "when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
 HEAD = (
     f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
     "# Made by: python benchmarks/cost.py measure; … collectives; … experts\n"

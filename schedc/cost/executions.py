@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from schedc.cost.inputs import default_inputs
+from schedc.cost.inputs import Inputs, default_inputs
 from schedc.ir.expr import Compare, Expr, evaluate, holds
 from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, Switch, When, walk
 
 
-def executions(program: Program, inputs: Mapping[str, Sequence[int]] | None = None, rank: int = 0) -> tuple[int, ...]:
+def executions(program: Program, inputs: Inputs | None = None, rank: int = 0) -> tuple[int, ...]:
     """A number for every operation of `walk(program.body)`, in that order; of a loop, its trips in all.
 
     Unrolled loops count once: what is in them is issued copy by copy. A `when` around transfers and waits is
     predicated by the compiler, not jumped over, and counts whether it holds or not; one around computations counts as
-    often as it holds. `inputs` are scalar arrays in place of `default_inputs`.
+    often as it holds. `inputs` are scalar arrays in place of `default_inputs`; of what is no whole number, the nearest.
     """
-    return _Counter(program, default_inputs(program) | dict(inputs or {}), rank).run()
+    given = default_inputs(program) | dict(inputs or {})
+    whole = {name: [round(value) for value in values] for name, values in given.items()}
+    return _Counter(program, whole, rank).run()
 
 
 class _Counter:
-    def __init__(self, program: Program, inputs: Mapping[str, Sequence[int]], rank: int) -> None:
+    def __init__(self, program: Program, inputs: dict[str, list[int]], rank: int) -> None:
         self.body, self.rank = program.body, rank
         self.scalars = {s.name: list(inputs.get(s.name) or s.values or [s.low] * s.length) for s in program.scalars}
         self.sizes: dict[int, int] = {}

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from schedc.cost.routing import DEFAULT_LOAD, Load, distinct_experts
 from schedc.ir.program import Compute, Program, Scalars, walk
 
+Inputs = Mapping[str, Sequence[float]]
+"""Values of scalar arrays, by their names: integers, or expectations of what computations set."""
 
-def default_inputs(program: Program, position: int | None = None) -> dict[str, list[int]]:
+
+def default_inputs(
+    program: Program,
+    position: int | None = None,
+    load: Load = DEFAULT_LOAD,
+    active: Sequence[float] | None = None,
+) -> dict[str, list[float]]:
     """Every row active, at `position` (the middle of the context if none is given); other inputs at their lowest.
 
-    Of what computations set, what is to be expected where that is known (`EXPECTED`); else the most work: a single
-    scalar, such as a number, at its highest, and in arrays as many different values as there are.
+    Of what computations set, what is to be expected of `active` rows where that is known (`EXPECTED`), which may be no
+    whole number; else the most work: a single scalar, such as a number, at its highest, and in arrays as many different
+    values as there are. Raises UserError for a load that is not of this program's routers.
     """
-    computed: dict[str, int | None] = {}
-    for op in walk(program.body):
-        if isinstance(op, Compute):
-            expected = EXPECTED[op.kind](op) if op.kind in EXPECTED else {}
-            computed |= {array: expected.get(parameter) for parameter, array in op.sets}
-    inputs = {}
+    computed = {array for op in walk(program.body) if isinstance(op, Compute) for _, array in op.sets}
+    inputs: dict[str, list[float]] = {}
     for scalars in program.scalars:
         if scalars.name in computed:
-            inputs[scalars.name] = _found(scalars, computed[scalars.name])
+            inputs[scalars.name] = _most(scalars)
         elif scalars.role == "input":
             middle = (scalars.high + 1) // 2
             chosen = {"active": scalars.high, "position": middle if position is None else position}
@@ -30,32 +36,40 @@ def default_inputs(program: Program, position: int | None = None) -> dict[str, l
                 inputs[scalars.name] = [
                     scalars.low + i % (scalars.high - scalars.low + 1) for i in range(scalars.length)
                 ]
-    return inputs
+    return inputs | {name: [value] for name, value in _expected(program, load, active).items()}
 
 
-def _found(scalars: Scalars, expected: int | None) -> list[int]:
+def _expected(program: Program, load: Load, active: Sequence[float] | None) -> dict[str, float]:
+    """Expected values of single scalars that computations set, where they are known."""
+    limits = {scalars.name: scalars for scalars in program.scalars}
+    expected: dict[str, float] = {}
+    for op in walk(program.body):
+        if isinstance(op, Compute) and op.kind in EXPECTED:
+            values = EXPECTED[op.kind](op, load, active)
+            for parameter, array in op.sets:
+                if parameter in values and limits[array].length == 1:
+                    expected[array] = min(max(values[parameter], limits[array].low), limits[array].high)
+    return expected
+
+
+def _most(scalars: Scalars) -> list[float]:
     if scalars.length == 1:
-        return [scalars.high if expected is None else min(expected, scalars.high)]
+        return [scalars.high]
     values = range(scalars.low, scalars.high + 1)
     return [values[i % len(values)] for i in range(scalars.length)]
 
 
-def expected_experts(members: int, experts: int, top_k: int, rows: int) -> int:
-    """How many of a device's `members` are chosen, if every row chooses `top_k` of all experts alike and by itself.
-
-    Real routers prefer some experts, and rows of one text are alike: then there are fewer. Rows that are the same
-    choose `top_k` at any number of rows. At least one: the devices wait for those that have one.
-    """
-    return max(1, round(members * (1.0 - (1.0 - top_k / experts) ** rows)))
-
-
-def _of_route(op: Compute) -> dict[str, int]:
+def _of_route(op: Compute, load: Load, active: Sequence[float] | None) -> dict[str, float]:
+    """At least one expert: of a device that has none others are waited for, which have some."""
     given = dict(op.attributes)
     if not {"members", "experts", "top_k", "sequences"} <= given.keys():
         return {}
     members, experts, top_k, rows = (int(given[key]) for key in ("members", "experts", "top_k", "sequences"))
-    return {"count": expected_experts(members, experts, top_k, rows)}
+    if active is not None:
+        rows = sum(1 for value in active[:rows] if value)
+    found = distinct_experts(load, experts, top_k, rows, members)
+    return {"count": max(1.0, round(found.of(load.experts), 3)) if rows else 0.0}
 
 
-EXPECTED: Mapping[str, Callable[[Compute], dict[str, int]]] = {"route": _of_route}
+EXPECTED: Mapping[str, Callable[[Compute, Load, Sequence[float] | None], dict[str, float]]] = {"route": _of_route}
 """Kind of computation → by parameter, what it is expected to set."""

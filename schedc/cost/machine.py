@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import Protocol
 
 from schedc.cost.links import Network
 from schedc.cost.operations import CycleTable
+from schedc.cost.prices import Prices, table_prices
+from schedc.ir.program import Program
 from schedc.target.target import Target
+
+
+class Pricing(Protocol):
+    """Cycles from elsewhere than the table, such as a profile; the table stands in for what it does not know."""
+
+    def priced(self, program: Program, table: CycleTable) -> Prices: ...
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,12 @@ class Machine:
     """Transfers that share the HBM at a time."""
     table: CycleTable
     network: Network = field(default_factory=Network)
+    skew_ns: float = 0.0
+    """How late other devices are: everything from them comes so much later, in every exchange anew."""
+    pricing: Pricing | None = None
 
     @classmethod
-    def of(cls, target: Target) -> Machine:
+    def of(cls, target: Target, pricing: Pricing | None = None) -> Machine:
         cost, table = target.cost, CycleTable.on(target)
         return cls(
             clock_ghz=cost.clock_mhz / 1000.0,
@@ -38,7 +50,14 @@ class Machine:
             in_flight=table.file.transfers_in_flight.value,
             table=table,
             network=Network.of(target.chip),
+            pricing=pricing,
         )
+
+    def priced(self, program: Program) -> Prices:
+        """Cycles of every operation of the program."""
+        if self.pricing is None:
+            return table_prices(program, self.table)
+        return self.pricing.priced(program, self.table)
 
     def without_work(self) -> Machine:
         """Bandwidth and instructions for nothing: what is left is latency."""

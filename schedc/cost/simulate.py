@@ -1,32 +1,41 @@
 """Event simulation of one device that executes a program: one instruction stream, HBM shared by its transfers.
 
+The core executes the program in order with concrete scalars: every loop with its trips, every guard decided. Every
+operation takes the issue cycles that `Machine.priced` gives for one execution of it, by a table or a profile: a
+computation, a start, a wait, a guard, a scalar, a trip of a loop (its edge). A wait blocks until its semaphore holds
+what it takes. Starts and waits that stand directly in a guard are predicated by the compiler, not jumped over, so they
+take their issue slots whether or not they are executed; of a guard that does not hold nothing else is charged. The body
+of an unrolled loop is charged copy by copy, and has no edge.
+
 Other devices are taken to do the same at the same time: what device 0 sends in an operation arrives from a peer as it
-would arrive there. Links are said in `links.py`.
+would arrive there, `Machine.skew_ns` later if peers are late. Links are said in `links.py`, how transfers share the HBM
+in `hbm.py`. A start submits its transfer when its issue cycles have passed, and a wait looks at its semaphore when its
+own have.
 
-The core executes the program in order with concrete scalars: every loop with its trips, every guard decided. A
-computation takes its issue cycles; a start, a wait, a guard and a scalar take a few. A wait blocks until its semaphore
-holds what it takes. Guarded starts and waits are predicated by the compiler, not jumped over, so they take their issue
-slots whether or not they are executed.
-
-How transfers share the HBM is said in `hbm.py`.
+Scalars that computations set are what is given for them, else what is expected of them: an expectation that is no
+whole number, such as 5.87 different experts on the slowest device of a layer (`routing.py`), is met by its two
+neighbours in turn, execution by execution over the whole program, so that their mean is the expectation: the n-th
+gets floor((n + 1) x) - floor(n x). What is not known is the most work (`default_inputs`).
 
 Not modelled: what a transfer costs in VMEM ports, instruction fetch, refresh and page misses of the HBM beyond its
-fitted rate, devices that are late, what transfers between devices take of the HBM.
+fitted rate, what transfers between devices take of the HBM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
+from math import floor, inf
 
 from schedc.cost.hbm import Hbm, Transfer
-from schedc.cost.inputs import default_inputs
+from schedc.cost.inputs import Inputs, default_inputs
 from schedc.cost.links import Links
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.timeline import OUTSIDE, Event, PhaseTime, Timeline
+from schedc.cost.values import Value, condition_of, value_of
 from schedc.errors import CheckFailed, UserError
-from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
+from schedc.ir.expr import Expr
 from schedc.ir.program import (
     ROW_BYTES,
     Await,
@@ -45,6 +54,7 @@ from schedc.ir.program import (
     Switch,
     Wait,
     When,
+    walk,
 )
 from schedc.ir.text_print import print_op
 
@@ -56,19 +66,23 @@ class Stuck(CheckFailed):
 
 
 def simulate(
-    program: Program, machine: Machine, inputs: Mapping[str, Sequence[int]] | None = None, events: bool = False
+    program: Program,
+    machine: Machine,
+    inputs: Inputs | None = None,
+    events: bool = False,
+    load: Load = DEFAULT_LOAD,
 ) -> Timeline:
-    """Execute `program` once; `inputs` gives scalar arrays, inputs or computed, in place of `default_inputs`.
+    """Execute `program` once; `inputs` gives scalar arrays, inputs or computed, in place of what `load` lets expect.
 
-    Raises Stuck if a wait can never end, ValueError for inputs that are not the program's, UserError for a program of
-    one device that wants others.
+    `events` keeps what happened. Raises Stuck if a wait can never end, ValueError for inputs that are not the
+    program's, UserError for a program of one device that wants others.
     """
-    return Device(program, machine, inputs_of(program, inputs), events).run()
+    return Device(program, machine, inputs_of(program, inputs, load), events).run()
 
 
-def inputs_of(program: Program, inputs: Mapping[str, Sequence[int]] | None) -> dict[str, list[int]]:
+def inputs_of(program: Program, inputs: Inputs | None, load: Load = DEFAULT_LOAD) -> dict[str, list[float]]:
     """The scalars of a step: the default ones, but for those that `inputs` gives. Raises ValueError."""
-    given = default_inputs(program)
+    given = default_inputs(program, load=load, active=(inputs or {}).get("active"))
     for name, values in (inputs or {}).items():
         if name not in given or len(values) != len(given[name]):
             raise ValueError(f"{program.name} has no input {name} of {len(values)} integers")
@@ -87,22 +101,24 @@ class _Mark:
 
 @dataclass
 class Device:
-    """One device at work; `schedc/explore/fast/trace.py` has one that only takes notes."""
+    """One device at work. `traced.py` has one that keeps what it did, `schedc/explore` one that only takes notes."""
 
     program: Program
     machine: Machine
-    inputs: Mapping[str, list[int]]
-    keep_events: bool
+    inputs: Inputs
+    keep_events: bool = False
     now: float = 0.0
     read: dict[str, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
-    notes: dict[str, None] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         program = self.program
         self.arrays = {array.name for array in program.arrays}
-        self.scalars = [self.inputs.get(s.name) or list(s.values) or [s.low] * s.length for s in program.scalars]
+        self.scalars = [
+            [round(value) for value in self.inputs.get(s.name) or s.values or [s.low] * s.length]
+            for s in program.scalars
+        ]
         self.scalar_index = {s.name: index for index, s in enumerate(program.scalars)}
         self.counts = {s.name: [0] * s.count for s in program.semaphores}
         self.counters: list[int] = []
@@ -113,9 +129,12 @@ class Device:
         """Operations that have been made closures, in the order of `program.walk`."""
         self.links = Links(self.machine.network)
         self.hbm = Hbm(self.machine.in_flight, self._transferred if self.keep_events else None)
+        self.prices = self.machine.priced(program)
+        self.met: dict[float, int] = {}
+        """How often each fractional input has been met by one of its neighbours."""
 
     def run(self) -> Timeline:
-        for step in self._compiled(self.program.body, {}, self.outside):
+        for step in self.closures(self.program.body, {}, self.outside):
             step()
         self._enter(self.outside)
         phases = (*self.phases.values(), *([self.outside] if self.outside.time_ns else []))
@@ -127,8 +146,9 @@ class Device:
             written=self.written,
             sent=sum(phase.bytes_sent for phase in phases),
             hbm_busy_ns=self.hbm.busy_ns,
-            notes=tuple(self.notes),
+            notes=self.prices.notes,
             events=tuple(self.events),
+            priced_by=self.prices.source,
         )
 
     def _enter(self, phase: PhaseTime) -> PhaseTime:
@@ -145,7 +165,7 @@ class Device:
 
     # Operations as closures
 
-    def _compiled(self, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime) -> list[Run]:
+    def closures(self, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime) -> list[Run]:
         return [self._compile(op, scope, phase) for op in ops]
 
     def _compile(self, op: Op, scope: dict[str, int], phase: PhaseTime) -> Run:
@@ -154,11 +174,11 @@ class Device:
             case Phase():
                 return self._phase(op, scope)
             case Loop():
-                return self._loop(op, scope, phase)
-            case When():
-                return self._when(op, scope, phase)
+                return self._loop(op, scope, phase, number)
+            case When(conditions, body):
+                return self._guarded(condition_of(conditions, scope, self.scalar_index), body, scope, phase, number)
             case Switch():
-                return self._switch(op, scope, phase)
+                return self._switch(op, scope, phase, number)
             case Case(value):
                 raise UserError(f"{self.program.name}: case {value} stands outside a switch")
             case Start():
@@ -167,20 +187,20 @@ class Device:
                 bytes_awaited = amount * ROW_BYTES if isinstance(op, Wait) else 0
                 return self._wait(semaphore, amount, bytes_awaited, scope, phase, number)
             case Signal(semaphore, amount, None):
-                return self._signal(semaphore, amount, scope, phase)
+                return self._signal(semaphore, amount, scope, phase, number)
             case RemoteStart() | Signal() | Barrier() if self.program.devices == 1:
                 raise UserError(f"{self.program.name}: `{print_op(op)}` needs other devices, the program has one")
             case RemoteStart():
                 return self._remote_start(op, scope, phase, number)
             case Signal(semaphore, amount, peer):
                 assert peer is not None
-                return self._signal_peer(semaphore, amount, peer, scope, phase)
+                return self._signal_peer(semaphore, amount, peer, scope, phase, number)
             case Barrier():
                 return self._barrier(phase, number)
             case Compute():
                 return self._compute(op, phase, number)
             case SetScalar():
-                return self._set(op, scope, phase)
+                return self._set(op, scope, phase, number)
 
     def _numbered(self) -> int:
         self.compiled += 1
@@ -188,7 +208,7 @@ class Device:
 
     def _phase(self, op: Phase, scope: dict[str, int]) -> Run:
         phase = self.phases.setdefault(op.name, PhaseTime(op.name))
-        body = self._compiled(op.body, scope, phase)
+        body = self.closures(op.body, scope, phase)
 
         def run() -> None:
             outer = self._enter(phase)
@@ -199,12 +219,12 @@ class Device:
 
         return run
 
-    def _loop(self, op: Loop, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _loop(self, op: Loop, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         index = len(self.counters)
         self.counters.append(0)
-        trips = self._expression(op.trips, scope)
-        body = self._compiled(op.body, {**scope, op.counter: index}, phase)
-        tick = self._issue("loop", phase) if not op.unroll else None
+        trips = value_of(op.trips, scope, self.scalar_index)
+        body = self.closures(op.body, {**scope, op.counter: index}, phase)
+        tick = self._issue(number, phase) if not op.unroll else None
         counters = self.counters
 
         def run() -> None:
@@ -217,13 +237,15 @@ class Device:
 
         return run
 
-    def _when(self, op: When, scope: dict[str, int], phase: PhaseTime) -> Run:
-        return self._guarded(self._condition(op.conditions, scope), op.body, scope, phase)
-
-    def _guarded(self, holds: Value, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime) -> Run:
-        body = self._compiled(ops, scope, phase)
-        tick = self._issue("when", phase)
-        predicated = [self._issue(type(o).__name__.lower(), phase) for o in ops if isinstance(o, (Start, Wait))]
+    def _guarded(self, holds: Value, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
+        """Operation `number`, a guard or a case; `ops` are the next ones."""
+        tick, predicated = self._issue(number, phase), []
+        at = self.compiled
+        for op in ops:
+            if isinstance(op, (Start, Wait)):
+                predicated.append(self._issue(at, phase))
+            at += sum(1 for _ in walk((op,)))
+        body = self.closures(ops, scope, phase)
 
         def run() -> None:
             tick()
@@ -232,18 +254,15 @@ class Device:
 
         return run
 
-    def _switch(self, op: Switch, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _switch(self, op: Switch, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         """The selector is read once, then every case is guarded by itself."""
-        selector = self._expression(op.selector, scope)
-        tick, selected = self._issue("scalar", phase), [0]
+        selector = value_of(op.selector, scope, self.scalar_index)
+        tick, selected = self._issue(number, phase), [0]
 
         def is_selected(value: int) -> Value:
             return lambda counters, scalars: selected[0] == value
 
-        cases = []
-        for case in op.body:
-            self._numbered()
-            cases.append(self._guarded(is_selected(case.value), case.body, scope, phase))
+        cases = [self._guarded(is_selected(case.value), case.body, scope, phase, self._numbered()) for case in op.body]
 
         def run() -> None:
             tick()
@@ -261,7 +280,7 @@ class Device:
         need = machine.descriptor_ns + size * max(1, reads + writes) / machine.bytes_per_ns
         latency = machine.write_latency_ns if writes else machine.read_latency_ns
         names = (f"{op.source.storage} -> {op.target.storage}", phase.name)
-        tick = self._issue("start", phase)
+        tick = self._issue(number, phase)
         moved = [(self.read, op.source.storage)] if reads else []
         moved += [(self.written, op.target.storage)] if writes else []
 
@@ -281,47 +300,46 @@ class Device:
     def _remote_start(self, op: RemoteStart, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         """It leaves here, and one of the same size arrives here from another device, over the same kind of link."""
         sent, arrived = (self._semaphore(ref, scope) for ref in (op.sent, op.arrived))
-        peer, rows = self._expression(op.peer, scope), op.source.rows
+        peer, rows = value_of(op.peer, scope, self.scalar_index), op.source.rows
         names = (f"{op.source.storage} -> {op.target.storage}", phase.name)
-        tick = self._issue("start", phase)
+        tick, skew, size = self._issue(number, phase), self.machine.skew_ns, rows * ROW_BYTES
 
         def run() -> None:
             tick()
             route = self.links.route(0, peer(self.counters, self.scalars))
-            left, there = self.links.send(route, rows * ROW_BYTES, self.now)
-            for time, (counts, index) in ((left, sent), (there, arrived)):
+            left, there = self.links.send(route, size, self.now)
+            for time, (counts, index) in ((left, sent), (there + skew, arrived)):
                 self.links.deliver(time, counts, index(self.counters, self.scalars), rows)
-            phase.bytes_sent += rows * ROW_BYTES
+            phase.bytes_sent += size
             if self.keep_events:
-                began = left - self.links.duration(route, rows * ROW_BYTES)
-                self.events.append(Event("link", *names, self.now, began, there, rows * ROW_BYTES, number))
+                began = left - self.links.duration(route, size)
+                self.events.append(Event("link", *names, self.now, began, there + skew, size, number))
 
         return run
 
     def _signal_peer(
-        self, ref: SemaphoreRef, amount: int, peer_expr: Expr, scope: dict[str, int], phase: PhaseTime
+        self, ref: SemaphoreRef, amount: int, peer_expr: Expr, scope: dict[str, int], phase: PhaseTime, number: int
     ) -> Run:
         counts, index = self._semaphore(ref, scope)
-        peer, tick = self._expression(peer_expr, scope), self._issue("signal", phase)
+        peer, tick = value_of(peer_expr, scope, self.scalar_index), self._issue(number, phase)
+        skew = self.machine.skew_ns
 
         def run() -> None:
             tick()
             route = self.links.route(0, peer(self.counters, self.scalars))
             _, there = self.links.send(route, 0, self.now)
-            self.links.deliver(there, counts, index(self.counters, self.scalars), amount)
+            self.links.deliver(there + skew, counts, index(self.counters, self.scalars), amount)
 
         return run
 
     def _barrier(self, phase: PhaseTime, number: int) -> Run:
-        """All come at the same time: the signals' way is what it takes."""
-        peers = range(1, self.program.devices)
-        ticks = [*(self._issue("signal", phase) for _ in peers), self._issue("wait", phase)]
+        """All come at the same time, but for their skew: the signals' way is what it takes."""
+        peers, skew, tick = range(1, self.program.devices), self.machine.skew_ns, self._issue(number, phase)
 
         def run() -> None:
             began = self.now
-            for tick in ticks:
-                tick()
-            last = began + max(self.links.latency(self.links.route(0, peer)) for peer in peers)
+            tick()
+            last = began + max(self.links.latency(self.links.route(0, peer)) for peer in peers) + skew
             reached = self.now
             if last > self.now:
                 self._stall_until(last, "barrier", phase, number)
@@ -334,7 +352,7 @@ class Device:
         self, ref: SemaphoreRef, amount: int, size: int, scope: dict[str, int], phase: PhaseTime, number: int
     ) -> Run:
         counts, index = self._semaphore(ref, scope)
-        tick, hbm, links = self._issue("wait", phase), self.hbm, self.links
+        tick, hbm, links = self._issue(number, phase), self.hbm, self.links
 
         def run() -> None:
             tick()
@@ -377,9 +395,9 @@ class Device:
         if self.keep_events:
             self.events.append(Event("stall", what, phase.name, began, began, time, op=number))
 
-    def _signal(self, ref: SemaphoreRef, amount: int, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _signal(self, ref: SemaphoreRef, amount: int, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         counts, index = self._semaphore(ref, scope)
-        tick = self._issue("signal", phase)
+        tick = self._issue(number, phase)
 
         def run() -> None:
             tick()
@@ -388,27 +406,35 @@ class Device:
         return run
 
     def _compute(self, op: Compute, phase: PhaseTime, number: int) -> Run:
-        cycles, note = self.machine.table.cycles(op)
-        if note:
-            self.notes[note] = None
+        cycles = self.prices.cycles[number]
         time = cycles / self.machine.clock_ghz
         sets = [(self.scalars[self.scalar_index[array]], self.inputs[array]) for _, array in op.sets]
+        whole = [([round(value) for value in values], into) for into, values in sets if _is_whole(values)]
+        drawn = [(values, into) for into, values in sets if not _is_whole(values)]
 
         def run() -> None:
             began = self.now
             self.now += time
             phase.compute_cycles += cycles
-            for elements, values in sets:
-                elements[:] = values
+            for found, elements in whole:
+                elements[:] = found
+            for expected, elements in drawn:
+                elements[:] = [self._neighbour(value) for value in expected]
             if self.keep_events:
                 self.events.append(Event("core", op.kind, phase.name, began, began, self.now, op=number))
 
         return run
 
-    def _set(self, op: SetScalar, scope: dict[str, int], phase: PhaseTime) -> Run:
+    def _neighbour(self, expected: float) -> int:
+        """The next of the whole numbers around an expectation whose mean it is."""
+        met = self.met.get(expected, 0)
+        self.met[expected] = met + 1
+        return floor((met + 1) * expected + 1e-6) - floor(met * expected + 1e-6)
+
+    def _set(self, op: SetScalar, scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         values = self.scalars[self.scalar_index[op.array]]
-        index, value = self._expression(op.index, scope), self._expression(op.value, scope)
-        tick = self._issue("scalar", phase)
+        index, value = (value_of(expr, scope, self.scalar_index) for expr in (op.index, op.value))
+        tick = self._issue(number, phase)
 
         def run() -> None:
             tick()
@@ -416,8 +442,8 @@ class Device:
 
         return run
 
-    def _issue(self, kind: str, phase: PhaseTime) -> Run:
-        cycles = self.machine.table.issue(kind)
+    def _issue(self, number: int, phase: PhaseTime) -> Run:
+        cycles = self.prices.cycles[number]
         time = cycles / self.machine.clock_ghz
 
         def run() -> None:
@@ -426,43 +452,14 @@ class Device:
 
         return run
 
+    def _semaphore(self, ref: SemaphoreRef, scope: dict[str, int]) -> tuple[list[int], Value]:
+        return self.counts[ref.name], value_of(ref.index, scope, self.scalar_index)
+
     def _transferred(self, transfer: Transfer, ended: float) -> None:
         name, phase = transfer.names
         size = transfer.rows * ROW_BYTES
         self.events.append(Event("hbm", name, phase, transfer.issued, transfer.began, ended, size, transfer.op))
 
-    # Expressions as functions of the counters and the scalar arrays
 
-    def _semaphore(self, ref: SemaphoreRef, scope: dict[str, int]) -> tuple[list[int], Value]:
-        return self.counts[ref.name], self._expression(ref.index, scope)
-
-    def _expression(self, expr: Expr, scope: dict[str, int]) -> Value:
-        return _function(self._text(expr, scope))
-
-    def _condition(self, conditions: tuple[Compare, ...], scope: dict[str, int]) -> Value:
-        texts = (f"{self._text(c.left, scope)} {c.op} {self._text(c.right, scope)}" for c in conditions)
-        return _function(" and ".join(texts) or "True")
-
-    def _text(self, expr: Expr, scope: dict[str, int]) -> str:
-        match expr:
-            case Const(value):
-                return f"({value})"
-            case Counter(name):
-                return f"c[{scope[name]}]"
-            case Rank():
-                return "(0)"
-            case Element(array, index):
-                return f"s[{self.scalar_index[array]}][{self._text(index, scope)}]"
-            case Binary("min" | "max" as op, left, right):
-                return f"{op}({self._text(left, scope)}, {self._text(right, scope)})"
-            case Binary(op, left, right):
-                return f"({self._text(left, scope)} {op} {self._text(right, scope)})"
-
-
-Value = Callable[[list[int], list[list[int]]], int]
-
-
-def _function(text: str) -> Value:
-    """Python's own compiler is the fastest evaluator; `text` has only integers, operators and subscripts of c and s."""
-    function: Value = eval(f"lambda c, s: {text}")
-    return function
+def _is_whole(values: Sequence[float]) -> bool:
+    return all(value == round(value) for value in values)

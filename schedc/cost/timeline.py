@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from schedc.cost.trace import Trace
+
 OUTSIDE = "between phases"
 """The phase of what belongs to none, such as the trips of the loop over layers."""
 
@@ -77,6 +79,10 @@ class Timeline:
     hbm_busy_ns: float
     notes: tuple[str, ...]
     events: tuple[Event, ...]
+    priced_by: str = ""
+    """Who gave the cycles."""
+    trace: Trace | None = None
+    """What was executed, if the simulation was asked to keep it."""
 
     @property
     def hbm_bytes(self) -> int:

@@ -6,7 +6,16 @@ from schedc.cost.machine import Machine
 from schedc.cost.operations import CycleTable
 from schedc.target.target import parse_target
 
-ISSUE = {"start": 10.0, "wait": 5.0, "when": 1.0, "loop": 2.0, "scalar": 3.0, "signal": 4.0, "await": 4.0}
+ISSUE = {
+    "start": 10.0,
+    "remote_start": 10.0,
+    "wait": 5.0,
+    "when": 1.0,
+    "loop": 2.0,
+    "scalar": 3.0,
+    "signal": 4.0,
+    "await": 4.0,
+}
 
 
 def round_machine(in_flight: int = 16) -> Machine:

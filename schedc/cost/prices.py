@@ -1,0 +1,76 @@
+"""Issue cycles of one execution of every operation of a program: what a simulation charges the core with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from schedc.cost.operations import CycleTable
+from schedc.ir.program import (
+    Await,
+    Barrier,
+    Case,
+    Compute,
+    Loop,
+    Op,
+    Phase,
+    Program,
+    RemoteStart,
+    SetScalar,
+    Signal,
+    Start,
+    Switch,
+    Wait,
+    When,
+    walk,
+)
+
+ISSUED: dict[type, str] = {
+    Start: "start",
+    RemoteStart: "remote_start",
+    Wait: "wait",
+    Await: "await",
+    Signal: "signal",
+    SetScalar: "scalar",
+    When: "when",
+    Switch: "scalar",
+    Case: "when",
+}
+"""What an operation that computes nothing is called in the table of cycles."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """`cycles[n]` of operation n of `walk(program.body)`; of a loop, those of one trip; of a block, its own alone.
+
+    `source` says who gave them, `notes` what is not known of them.
+    """
+
+    cycles: tuple[float, ...]
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def table_prices(program: Program, table: CycleTable) -> Prices:
+    """By the formulas of `operations.yaml`."""
+    priced = [table_price(op, table, program.devices) for op in walk(program.body)]
+    return Prices(tuple(cycles for cycles, _ in priced), "the table of operations", _notes(note for _, note in priced))
+
+
+def table_price(op: Op, table: CycleTable, devices: int) -> tuple[float, str | None]:
+    """Cycles, and a note of what is not known of them."""
+    match op:
+        case Compute():
+            return table.cycles(op)
+        case Barrier():
+            return (devices - 1) * table.issue("signal") + table.issue("wait"), None
+        case Loop():
+            return 0.0 if op.unroll else table.issue("loop"), None
+        case Phase():
+            return 0.0, None
+        case _:
+            return table.issue(ISSUED[type(op)]), None
+
+
+def _notes(notes: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(note for note in notes if note))
