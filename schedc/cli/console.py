@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 
-_PIPED_WIDTH = 120
+PIPED_WIDTH = 120
 
 
 def to_stdout() -> "Console":
     """Where there is no terminal, tables are 120 columns wide. Names are shown as they are, also `[bold]`."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False, markup=False, emoji=False)
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def to_stderr() -> "Console":

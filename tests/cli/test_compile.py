@@ -128,13 +128,8 @@ def test_the_tpu_compiler_agrees_and_the_artifact_is_written(schedc: Command) ->
 def test_inspect_reads_a_folder_and_a_model_alike(schedc: Command) -> None:
     schedc("compile", "smollm2-135m", "--no-check", "-o", "k")
     assert schedc("inspect", "ir", "k").out == Path("k/program.ir").read_text()
-    for what in ("ir", "buffers", "transfers"):
-        assert schedc("inspect", what, "k").out == schedc("inspect", what, "smollm2-135m").out
-        assert schedc("inspect", what, "k", "--json").json() == schedc("inspect", what, "smollm2-135m", "--json").json()
-    rows = schedc("inspect", "transfers", "k").out.splitlines()
-    assert rows[0].split() == ["line", "phase", "rows", "KiB", "operation"]
-    line = int(rows[2].split()[0])
-    assert "copy(" in Path("k/kernel.py").read_text().splitlines()[line - 1]
+    assert schedc("inspect", "ir", "smollm2-135m").out == Path("k/program.ir").read_text()
+    assert schedc("inspect", "ir", "k", "--json").json() == {"program": Path("k/program.ir").read_text()}
 
 
 def test_options_cannot_be_given_for_a_compiled_folder(schedc: Command) -> None:

@@ -3,11 +3,15 @@
 import typer
 
 from schedc.cli.inspect.buffers import buffers
+from schedc.cli.inspect.collectives import collectives
 from schedc.cli.inspect.ir import ir
+from schedc.cli.inspect.phases import phases
 from schedc.cli.inspect.placement import placement
+from schedc.cli.inspect.semaphores import semaphores
 from schedc.cli.inspect.timeline import timeline
 from schedc.cli.inspect.transfers import transfers
-from schedc.cli.options import with_schedule_options
+from schedc.cli.options import ScheduleOptions, with_options, with_schedule_options
+from schedc.cli.table_options import TableOptions
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +19,8 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, buffers, transfers, timeline, placement):
+    for command in (ir, timeline):
         group.command()(with_schedule_options(command))
+    for table in (buffers, transfers, semaphores, phases, placement, collectives):
+        group.command()(with_options(table, options=ScheduleOptions, table=TableOptions))
     app.add_typer(group, name="inspect")

@@ -9,6 +9,7 @@ from schedc.errors import UserError
 
 if TYPE_CHECKING:
     from schedc.compiler.output import Output
+    from schedc.inspect.subject import Subject
 
 Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
 
@@ -33,3 +34,15 @@ def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, di
         return folder.read(PROGRAM), dict(folder.manifest)
     compiled = compile_model(options.request(load_spec(model), rows))
     return print_program(compiled.program), manifest(compiled)
+
+
+def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":
+    """A folder's program, or a model's with addresses; that one is not proven, so that it is there in a moment."""
+    from schedc.inspect.subject import of_folder, of_request
+    from schedc.spec.load import load_spec
+
+    folder = compiled_folder(model, options)
+    if folder is not None:
+        refuse_other_rows(folder, rows)
+        return of_folder(folder)
+    return of_request(options.request(load_spec(model), rows))

@@ -1,25 +1,38 @@
-"""`schedc inspect transfers`: the starts of transfers in program order."""
+"""`schedc inspect transfers`: the starts of transfers, with their reasons."""
 
-from schedc.cli.console import Json, print_json, simple_table, to_stdout
-from schedc.cli.inspect.opened import Rows, program_of
+from typing import Annotated
+
+import typer
+
+from schedc.cli.console import Json
+from schedc.cli.inspect.opened import Rows, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.table_options import TableOptions, print_table
 
 
-def transfers(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
-    """List the starts of transfers in program order, with their lines in kernel.py.
+def transfers(
+    model: ModelOrFolder,
+    options: ScheduleOptions,
+    table: TableOptions,
+    rows: Rows = 1,
+    each: Annotated[bool, typer.Option("--each", help="A row an execution, instead of one an operation.")] = False,
+    json: Json = False,
+) -> None:
+    """List the starts of transfers in program order: how each fares, and why it stands where it stands.
 
-    Example:
+    Times are predicted. `early` is the least time that it was there before it was needed, `stall` what the core waits
+    for it in the whole step; `line` is that of program.ir, `kernel` that of kernel.py.
 
-      schedc inspect transfers out/smollm2-135m --json
+    Examples:
+
+      schedc inspect transfers out/smollm2-135m --sort stall --reverse
+
+      schedc inspect transfers kimi-k3-mini --where 'phase~expert' --where 'bytes>1e5' --columns line,phase,reason
+
+      schedc inspect transfers smollm2-135m --each --csv > transfers.csv
     """
-    _, manifest = program_of(model, options, rows)
-    if json:
-        print_json(manifest["transfers"])
-        return
-    table = simple_table("line", "phase", "rows", "KiB", "operation", right=("line", "rows", "KiB"))
-    for transfer in manifest["transfers"]:
-        size = transfer["rows"] * manifest["vmem"]["row_bytes"] / 1024
-        table.add_row(
-            str(transfer["line"]), transfer["phase"], str(transfer["rows"]), f"{size:,.1f}", transfer["operation"]
-        )
-    to_stdout().print(table, soft_wrap=True)
+    from schedc.inspect.tables.transfers import executions
+    from schedc.inspect.tables.transfers import transfers as operations
+
+    subject = subject_of(model, options, rows)
+    print_table(executions(subject) if each else operations(subject), table, json)

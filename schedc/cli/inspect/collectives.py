@@ -1,0 +1,20 @@
+"""`schedc inspect collectives`: what devices send each other."""
+
+from schedc.cli.console import Json
+from schedc.cli.inspect.opened import Rows, subject_of
+from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.table_options import TableOptions, print_table
+
+
+def collectives(
+    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
+) -> None:
+    """List the phases that send to other devices: how much, by which algorithm, and what is waited for.
+
+    Example:
+
+      schedc inspect collectives gpt-oss-120b --devices 8 --csv
+    """
+    from schedc.inspect.tables.collectives import collectives as rows_of
+
+    print_table(rows_of(subject_of(model, options, rows)), table, json)

@@ -1,0 +1,20 @@
+"""`schedc inspect semaphores`: who gives to and takes from every semaphore."""
+
+from schedc.cli.console import Json
+from schedc.cli.inspect.opened import Rows, subject_of
+from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.table_options import TableOptions, print_table
+
+
+def semaphores(
+    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
+) -> None:
+    """List the semaphores: who gives to each, who takes, and how long the core waits at it.
+
+    Example:
+
+      schedc inspect semaphores smollm2-135m --sort stall --reverse
+    """
+    from schedc.inspect.tables.semaphores import semaphores as rows_of
+
+    print_table(rows_of(subject_of(model, options, rows)), table, json)

@@ -1,0 +1,1 @@
+"""Looking inside a compiled program: tables, margins, differences, explanations."""

@@ -1,0 +1,67 @@
+"""What is looked at: a program with what it was made from, of a folder or compiled on the fly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from schedc.compiler.output import PROGRAM, Output
+from schedc.compiler.pipeline import Request, build
+from schedc.cost.machine import Machine
+from schedc.inspect.flow import Flow, flow_of
+from schedc.ir.program import Program
+from schedc.ir.text_parse import parse_program
+from schedc.lower.graph import StepShape
+from schedc.spec.model import ModelSpec
+from schedc.target.target import Target, parse_target
+from schedc.weights.layout import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """`folder` is None for a model that was compiled on the fly."""
+
+    program: Program
+    spec: ModelSpec
+    shape: StepShape
+    target: Target
+    layouts: tuple[Layout, ...]
+    policy: str
+    settings: Mapping[str, int | float]
+    folder: Path | None = None
+
+    @property
+    def request(self) -> Request:
+        return Request(self.spec, self.target, self.shape, self.policy, self.settings)
+
+    @cached_property
+    def machine(self) -> Machine:
+        return Machine.of(self.target)
+
+    @cached_property
+    def flow(self) -> Flow:
+        return flow_of(self.program, self.machine)
+
+
+def of_folder(output: Output) -> Subject:
+    manifest = output.manifest
+    return Subject(
+        parse_program(output.read(PROGRAM)),
+        output.spec,
+        output.shape,
+        parse_target(manifest["target"], output.shape.devices),
+        output.layouts,
+        manifest["policy"],
+        manifest["settings"],
+        output.folder,
+    )
+
+
+def of_request(request: Request) -> Subject:
+    """Scheduled and with addresses; not proven. Raises CheckFailed for what does not fit."""
+    made, program = build(request)
+    return Subject(
+        program, request.spec, request.shape, request.target, made.layouts, request.policy, request.settings or {}
+    )

@@ -1,0 +1,1 @@
+"""The tables of a compiled program, one a file."""
