@@ -7,13 +7,14 @@ order in which the transfers were started; it is the wait of those that it takes
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
-from schedc.cost.simulate import simulate
 from schedc.cost.timeline import Event, Timeline
-from schedc.inspect.execution import Executed, Rows, execute
+from schedc.cost.trace import Span
+from schedc.inspect.execution import Executed, execute
 from schedc.inspect.numbered import Numbered
 from schedc.ir.program import Await, Compute, Program, RemoteStart, Start, Wait
 
@@ -51,69 +52,49 @@ class Flow:
     numbered: Numbered
     timeline: Timeline
     executed: Sequence[Executed]
-    times: Sequence[tuple[float, float] | None]
-    """Of every executed operation, begin and end; None for what takes no time of its own."""
     moved: tuple[Moved, ...]
-
-    def end_ns(self, place: int) -> float:
-        """When an operation ended, or the last before it that has a time."""
-        for at in range(place, -1, -1):
-            found = self.times[at]
-            if found is not None:
-                return found[1]
-        return 0.0
+    stalls: Mapping[int, float]
+    """By place in `executed`, how long the core was blocked in a wait, in ns."""
 
 
-def flow_of(program: Program, machine: Machine, inputs: Mapping[str, Sequence[int]] | None = None) -> Flow:
+def flow_of(program: Program, machine: Machine, inputs: Inputs | None = None) -> Flow:
     """Simulate a step with `inputs`, as `simulate` takes them, and follow its transfers."""
-    timeline = simulate(program, machine, inputs, events=True)
-    numbered, executed = Numbered(program), execute(program, inputs)
-    return _Follow(numbered, timeline, executed).flow()
+    timeline, executed = execute(program, machine, inputs)
+    return _Follow(Numbered(program), timeline, executed).flow()
 
 
 class _Follow:
     def __init__(self, numbered: Numbered, timeline: Timeline, executed: list[Executed]) -> None:
         self.numbered, self.timeline, self.executed = numbered, timeline, executed
         self.events = _by_operation(timeline.events)
-        self.buffers = {buffer.name for buffer in numbered.program.buffers}
-        self.needed = {
-            number: numbered.needs_scalars(number)
-            for number, placed in enumerate(numbered.ops)
-            if isinstance(placed.op, (Start, RemoteStart))
-        }
+        self.arrays = {array.name for array in numbered.program.arrays}
         self.touched = _Last()
         self.wrote = _Last()
         self.set: dict[str, int] = {}
         self.moved: list[Moved] = []
+        self.stalls: dict[int, float] = {}
         self.waiting: dict[str, deque[list[int]]] = defaultdict(deque)
         """By semaphore, [place in `moved`, rows that no wait has taken], in the order of the starts."""
-        self.unused: dict[str, list[tuple[int, Rows]]] = defaultdict(list)
-        """By buffer, transfers that have arrived and that nothing has read."""
+        self.unused: dict[str, list[tuple[int, Span]]] = defaultdict(list)
+        """By pool, transfers that have arrived and that nothing has read."""
         self.busy_until = 0.0
 
     def flow(self) -> Flow:
-        times: list[tuple[float, float] | None] = []
         for place, done in enumerate(self.executed):
             op = self.numbered.ops[done.op].op
-            event = next(self.events[done.op], None) if done.op in self.events else None
-            times.append(None if event is None else (event.began_ns, event.ended_ns))
             if isinstance(op, (Start, RemoteStart)):
-                assert event is not None
-                times[-1] = (event.issued_ns, event.issued_ns)
-                self._start(place, done, event)
+                self._start(place, done, next(self.events[done.op]))
             elif isinstance(op, (Wait, Await)):
-                assert event is not None
-                self._wait(place, done, event)
+                self._wait(place, done, next(self.events[done.op]))
             elif isinstance(op, Compute):
                 self._compute(place, done)
             self.set |= dict.fromkeys(done.sets, place)
-        return Flow(self.numbered, self.timeline, self.executed, times, tuple(self.moved))
+        return Flow(self.numbered, self.timeline, self.executed, tuple(self.moved), self.stalls)
 
     def _start(self, place: int, done: Executed, event: Event) -> None:
-        inward = [rows for rows in done.writes if rows.storage in self.buffers]
-        outward = [rows for rows in done.reads if rows.storage in self.buffers]
+        inward, outward = self._in_vmem(done.writes), self._in_vmem(done.reads)
         freed = [self.touched.over(rows) for rows in inward] + [self.wrote.over(rows) for rows in outward]
-        known = [self.set[array] for array in self.needed[done.op] if array in self.set]
+        known = [self.set[array] for array in done.needs if array in self.set]
         idle = max(0.0, event.issued_ns - self.busy_until) if event.lane == "hbm" else 0.0
         if event.lane == "hbm":
             self.busy_until = max(self.busy_until, event.ended_ns)
@@ -132,6 +113,7 @@ class _Follow:
         )
 
     def _wait(self, place: int, done: Executed, event: Event) -> None:
+        self.stalls[place] = event.ended_ns - event.began_ns
         left, queue = done.amount, self.waiting[done.signals]
         finished: list[int] = []
         while left > 0 and queue:
@@ -142,27 +124,30 @@ class _Follow:
                 finished.append(queue.popleft()[0])
         last = max(finished, key=lambda index: self.moved[index].ended_ns, default=None)
         for index in finished:
-            stall = event.ended_ns - event.began_ns if index == last else 0.0
-            self.moved[index] = replace(self.moved[index], wait=place, reached_ns=event.began_ns, stall_ns=stall)
-            for rows in self.executed[self.moved[index].at].writes:
-                if rows.storage in self.buffers:
-                    self.unused[rows.storage].append((index, rows))
+            moved = self.moved[index]
+            stall = self.stalls[place] if index == last else 0.0
+            self.moved[index] = replace(moved, wait=place, reached_ns=event.began_ns, stall_ns=stall)
+            for span in self._in_vmem(self.executed[moved.at].writes):
+                self.unused[span[0]].append((index, span))
+
+    def _in_vmem(self, spans: Iterable[Span]) -> list[Span]:
+        return [span for span in spans if span[0] not in self.arrays]
 
     def _compute(self, place: int, done: Executed) -> None:
-        for rows in done.reads:
-            arrived = self.unused.get(rows.storage)
+        for span in done.reads:
+            arrived = self.unused.get(span[0])
             if arrived:
                 kept = []
                 for index, written in arrived:
-                    if _overlap(rows, written):
+                    if _overlap(span, written):
                         self.moved[index] = replace(self.moved[index], use=place)
                     else:
                         kept.append((index, written))
-                self.unused[rows.storage] = kept
-        for rows in (*done.reads, *done.writes):
-            self.touched.put(rows, place)
-        for rows in done.writes:
-            self.wrote.put(rows, place)
+                self.unused[span[0]] = kept
+        for span in (*done.reads, *done.writes):
+            self.touched.put(span, place)
+        for span in done.writes:
+            self.wrote.put(span, place)
 
 
 class _Last:
@@ -171,26 +156,28 @@ class _Last:
     def __init__(self) -> None:
         self._places: dict[str, dict[tuple[int, int], int]] = defaultdict(dict)
 
-    def put(self, rows: Rows, place: int) -> None:
-        self._places[rows.storage][rows.first, rows.end] = place
+    def put(self, span: Span, place: int) -> None:
+        storage, first, end = span
+        self._places[storage][first, end] = place
 
-    def over(self, rows: Rows) -> int | None:
-        found = self._places.get(rows.storage, {})
-        return _latest(place for (first, end), place in found.items() if first < rows.end and rows.first < end)
+    def over(self, span: Span) -> int | None:
+        storage, low, high = span
+        found = self._places.get(storage, {})
+        return _latest(place for (first, end), place in found.items() if first < high and low < end)
 
 
 def _latest(places: Iterable[int | None]) -> int | None:
     return max((place for place in places if place is not None), default=None)
 
 
-def _overlap(a: Rows, b: Rows) -> bool:
-    return a.first < b.end and b.first < a.end
+def _overlap(a: Span, b: Span) -> bool:
+    return a[1] < b[2] and b[1] < a[2]
 
 
-def _by_operation(events: Sequence[Event]):
-    """Iterators over the events of an operation in the order of its executions; stalls aside, which waits contain."""
+def _by_operation(events: Sequence[Event]) -> dict[int, Iterator[Event]]:
+    """The transfers or waits of an operation in the order of its executions."""
     found: dict[int, list[Event]] = defaultdict(list)
     for event in events:
-        if event.lane != "stall":
+        if event.lane in ("hbm", "link", "wait"):
             found[event.op].append(event)
     return {number: iter(sorted(of_op, key=lambda event: event.issued_ns)) for number, of_op in found.items()}

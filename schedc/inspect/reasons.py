@@ -85,14 +85,13 @@ def _known(flow: Flow, moved: Moved) -> str:
 
 
 def _freed(flow: Flow, moved: Sequence[Moved]) -> str:
-    outward = not flow.executed[moved[0].at].writes or flow.executed[moved[0].at].writes[0].storage not in {
-        buffer.name for buffer in flow.numbered.program.buffers
-    }
+    arrays = {array.name for array in flow.numbered.program.arrays}
+    outward = all(span[0] in arrays for span in flow.executed[moved[0].at].writes)
     freed = [one for one in moved if one.freed is not None]
     if not freed:
         return "" if outward else "into a slot that nothing used before"
     what = _most([where(flow, one.freed, one.at) for one in freed if one.freed is not None])
-    since = _mean([one.issued_ns - flow.end_ns(one.freed) for one in freed if one.freed is not None])
+    since = _mean([one.issued_ns - flow.executed[one.freed].ended_ns for one in freed if one.freed is not None])
     verb = "written by" if outward else "slot freed by"
     when = "" if since < _NEAR_NS else f" {us(since)} before"
     return f"{verb} {what}{when}"

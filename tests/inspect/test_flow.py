@@ -62,8 +62,8 @@ def test_a_flow_agrees_with_the_simulation(model: str, devices: int):
         assert moved.wait is not None
         assert flow.executed[moved.wait].signals == flow.executed[moved.at].signals
         assert isinstance(ops[flow.executed[moved.wait].op].op, Wait)
-        assert flow.end_ns(moved.wait) >= moved.ended_ns - 1e-6
-        assert moved.freed is None or flow.end_ns(moved.freed) <= moved.issued_ns + 1e-6
+        assert flow.executed[moved.wait].ended_ns >= moved.ended_ns - 1e-6
+        assert moved.freed is None or flow.executed[moved.freed].ended_ns <= moved.issued_ns + 1e-6
     stalls = sum(e.ended_ns - e.began_ns for e in events if e.lane == "stall" and isinstance(ops[e.op].op, Wait))
     attributed = sum(m.stall_ns for m in flow.moved)
     assert attributed <= stalls + 1e-3

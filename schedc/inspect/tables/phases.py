@@ -67,12 +67,9 @@ def _waits(flow: Flow) -> dict[str, dict[str, float]]:
             what = "from a peer" if isinstance(op, RemoteStart) else transfer_name(op)
             found[flow.executed[moved.wait].phase][what] += moved.stall_ns
             explained[moved.wait] += moved.stall_ns
-    for place, times in enumerate(flow.times):
+    for place, stall in flow.stalls.items():
         done = flow.executed[place]
-        if times is None or isinstance(flow.numbered.ops[done.op].op, (Start, RemoteStart)):
-            continue
-        stall = times[1] - times[0]
-        if done.signals and stall - explained[place] > 1.0:
+        if stall - explained[place] > 1.0:
             found[done.phase][done.signals.partition("[")[0]] += stall - explained[place]
     return found
 

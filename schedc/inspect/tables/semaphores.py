@@ -43,18 +43,18 @@ def semaphores(subject: Subject) -> Table:
     ops = flow.numbered.ops
     for place, done in enumerate(flow.executed):
         op = ops[done.op].op
-        times = flow.times[place]
         if isinstance(op, (Start, RemoteStart, Signal)):
             for name in filter(None, (done.signals, done.sent)):
                 use = uses[_name(name)]
                 use.given += 1
                 use.givers[done.phase] = None
-        elif isinstance(op, (Wait, Await)) and times is not None:
+        elif isinstance(op, (Wait, Await)):
             use = uses[_name(done.signals)]
             use.taken += 1
             use.takers[done.phase] = None
-            use.stall += times[1] - times[0]
-            use.longest = max(use.longest, times[1] - times[0])
+            stall = flow.stalls[place]
+            use.stall += stall
+            use.longest = max(use.longest, stall)
     for name, peak in _peaks(subject).items():
         uses[name].peak = peak
     rows = []
@@ -88,7 +88,7 @@ def _peaks(subject: Subject) -> dict[str, int]:
     flow = subject.flow
     for moved in flow.moved:
         name = _name(flow.executed[moved.at].signals)
-        until = flow.end_ns(moved.wait) if moved.wait is not None else flow.timeline.step_ns
+        until = flow.executed[moved.wait].ended_ns if moved.wait is not None else flow.timeline.step_ns
         changes[name] += [(moved.issued_ns, 1), (max(until, moved.issued_ns), -1)]
     peaks = {}
     for name, of_name in changes.items():
