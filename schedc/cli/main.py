@@ -8,7 +8,20 @@ import typer
 from typer.core import TyperGroup
 
 from schedc import __version__
-from schedc.cli import check, compile, emit, import_config, inspect, models, pack, policies, run, targets, verify
+from schedc.cli import (
+    check,
+    compile,
+    emit,
+    import_config,
+    inspect,
+    models,
+    pack,
+    policies,
+    published,
+    run,
+    targets,
+    verify,
+)
 from schedc.cli.console import print_json
 from schedc.errors import SchedcError
 
@@ -80,7 +93,7 @@ def schedc(
     """
 
 
-for module in (compile, check, emit, run, verify, pack, inspect, import_config, models, targets, policies):
+for module in (compile, check, emit, run, verify, pack, inspect, import_config, models, targets, policies, published):
     module.register(app)
 
 

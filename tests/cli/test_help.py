@@ -8,7 +8,20 @@ import pytest
 from .conftest import Command
 
 HEAVY = ("jax", "jaxlib", "libtpu", "numpy", "networkx", "pydantic", "yaml", "tokenizers", "gguf", "safetensors")
-COMMANDS = ("check", "compile", "emit", "import", "inspect", "models", "pack", "policies", "run", "targets", "verify")
+COMMANDS = (
+    "check",
+    "compile",
+    "emit",
+    "import",
+    "inspect",
+    "models",
+    "pack",
+    "policies",
+    "published",
+    "run",
+    "targets",
+    "verify",
+)
 
 
 def imported_by(arguments: list[str]) -> str:

@@ -1,0 +1,44 @@
+"""Read a published schedule by its name, or from a YAML file."""
+
+from pathlib import Path
+
+from schedc.errors import SpecError, UserError
+from schedc.names import nearest
+from schedc.published.form import PublishedSchedule
+from schedc.validation import validate
+from schedc.yaml_text import YamlError, parse_yaml
+
+_FOLDER = Path(__file__).with_name("schedules")
+
+
+def list_published() -> list[str]:
+    """Names of the schedules that come with schedc, sorted."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def load_published(name: str) -> PublishedSchedule:
+    """A name of `list_published`, or a file. Raises UserError for what is not there, SpecError with every fault."""
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        path = Path(name)
+    elif name in list_published():
+        path = _FOLDER / f"{name}.yaml"
+    else:
+        close = nearest(name, list_published()) or list_published()
+        raise UserError(f"no published schedule {name!r}; there are: {', '.join(close)}; or give a file, ./{name}.yaml")
+    try:
+        return parse_published(path.read_text(encoding="utf-8"), name)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path}: is not UTF-8 text") from None
+
+
+def parse_published(text: str, source: str) -> PublishedSchedule:
+    try:
+        data = parse_yaml(text)
+    except YamlError as fault:
+        raise SpecError(source, [str(fault)]) from None
+    schedule, faults = validate(PublishedSchedule, data)
+    if schedule is None:
+        raise SpecError(source, faults)
+    return schedule
