@@ -8,15 +8,17 @@ import typer
 from schedc.cli.console import Json, Stages, print_json, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_options
 from schedc.cli.pass_options import PassOptions
+from schedc.cli.predict_options import PredictOptions
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(with_options(compile, options=ScheduleOptions, passes=PassOptions))
+    app.command()(with_options(compile, options=ScheduleOptions, assumed=PredictOptions, passes=PassOptions))
 
 
 def compile(
     model: Model,
     options: ScheduleOptions,
+    assumed: PredictOptions,
     passes: PassOptions,
     rows: Annotated[
         int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
@@ -39,8 +41,8 @@ def compile(
 ) -> None:
     """Compile a model into one TPU kernel: schedule it, prove it safe, check it with the TPU compiler.
 
-    Writes kernel.py, manifest.json, program.ir and report.json into one folder, all or nothing. A folder that an
-    earlier compilation wrote is replaced.
+    Writes kernel.py, manifest.json, program.ir, report.json and, of the TPU compiler's cycles, profile.json into one
+    folder, all or nothing. A folder that an earlier compilation wrote is replaced.
 
     Examples:
 
@@ -52,37 +54,45 @@ def compile(
 
       schedc compile smollm2-135m --no-check --print-after schedule --time-passes 2> passes.txt
     """
+    from dataclasses import replace
+
     from schedc.cli.compile_view import show
-    from schedc.compiler.output import KERNEL, new_output, report, write_program, write_report
+    from schedc.compiler.output import KERNEL, PROFILE, new_output, report, write_program, write_report
     from schedc.compiler.passes import COMPILE_PASSES
     from schedc.compiler.pipeline import compile_model
+    from schedc.cost.report import predict
     from schedc.spec.load import load_spec
 
     stages = Stages()
     with stages.stage("read the spec"):
         request = options.request(load_spec(model), rows, logits)
+        machine, load = assumed.machine(request.target), assumed.load()
     folder = output or Path("out") / request.spec.name
     with new_output(folder) as draft:
         with passes.watch(COMPILE_PASSES, stages.say) as watch, stages.stage("schedule and prove"):
-            compiled = compile_model(request, watch)
+            compiled = compile_model(request, watch, machine, load)
         write_program(compiled, draft)
-        checked = None
+        checked = profiled = None
         if not no_check:
             from schedc.compiler.check import check, require_agreement
 
             with stages.stage("TPU compiler") as say:
                 checked = check(compiled, draft / KERNEL, timeout, say, steps_per_call)
             require_agreement(checked)
+            checked.profile.write(draft / PROFILE)
+            with stages.stage("predict by the compiler's cycles"):
+                priced = replace(machine, pricing=checked.profile)
+                profiled = predict(compiled.program, request.target, machine=priced, load=load)
         if export:
             _export(draft, request.target.topology_name, request.target.devices_used, timeout, stages)
         verdict = None if checked is None else checked.to_dict()
-        write_report(compiled, verdict, draft)
+        write_report(compiled, verdict, draft, profiled)
         files = sorted(path.name for path in draft.iterdir())
     if json:
         result = {"folder": str(folder), "files": files, "seconds": stages.seconds}
-        print_json(result | report(compiled, verdict))
+        print_json(result | report(compiled, verdict, profiled))
     else:
-        show(to_stdout(), compiled, checked, stages.seconds, folder, files)
+        show(to_stdout(), compiled, checked, profiled, stages.seconds, folder, files)
 
 
 def _export(draft: Path, topology: str, devices: int, timeout: float, stages: Stages) -> None:

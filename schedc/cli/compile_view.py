@@ -29,6 +29,7 @@ def show(
     console: Console,
     compiled: Compiled,
     checked: "CheckReport | None",
+    profiled: CostReport | None,
     seconds: Mapping[str, float],
     folder: Path,
     files: Sequence[str],
@@ -40,7 +41,7 @@ def show(
     console.print(vmem_line(compiled.program, compiled.request.target.capability.vmem_usable_bytes))
     console.print(buffer_table(compiled.program))
     console.print()
-    console.print(_summary(compiled, checked, seconds))
+    console.print(_summary(compiled, checked, profiled, seconds))
     for note in compiled.cost.notes:
         console.print(Text(f"note: {note}", style="dim"))
     console.print()
@@ -135,10 +136,13 @@ def _place(buffer: Buffer, rows: int) -> Text:
     return Text.assemble(("·" * first, "dim"), ("█" * (last - first), "green"), ("·" * (_BAR - last), "dim"))
 
 
-def _summary(compiled: Compiled, checked: "CheckReport | None", seconds: Mapping[str, float]) -> Table:
+def _summary(
+    compiled: Compiled, checked: "CheckReport | None", profiled: CostReport | None, seconds: Mapping[str, float]
+) -> Table:
     compiler = [("TPU compiler", "not asked (--no-check)")] if checked is None else checked.lines()
     times = ", ".join(f"{name} {value:.2f}" for name, value in seconds.items())
-    return grid([proof_line(compiled.verdict), *compiler, *cost_lines(compiled.cost), ("seconds", times)])
+    costs = cost_lines(compiled.cost) if profiled is None else [step_line(compiled.cost), *cost_lines(profiled)]
+    return grid([proof_line(compiled.verdict), *compiler, *costs, ("seconds", times)])
 
 
 def proof_line(verdict: Verdict) -> tuple[str, str]:
@@ -156,16 +160,20 @@ def size(count: int) -> str:
     return f"{count / MIB:.2f} MiB" if count >= 0.1 * MIB else f"{count / 1024:.1f} KiB"
 
 
+def step_line(cost: CostReport) -> tuple[str, str]:
+    """(label, value): the predicted step alone."""
+    position = f" at position {cost.position[0]}" if cost.position else ""
+    return (
+        "predicted step",
+        f"{cost.step_us:,.1f} µs{position}, {cost.clock_mhz:,.0f} MHz (a call adds {cost.dispatch_us:,.0f} µs), "
+        f"priced by {cost.priced_by}; HBM is busy {100 * cost.hbm_busy_fraction:.0f} % of it, the core waits "
+        f"{cost.stall_us:,.1f} µs",
+    )
+
+
 def cost_lines(cost: CostReport) -> list[tuple[str, str]]:
     """(label, value): the predicted step and how far it is from its lower bounds."""
-    position = f" at position {cost.position[0]}" if cost.position else ""
-    lines = [
-        (
-            "predicted step",
-            f"{cost.step_us:,.1f} µs{position}, {cost.clock_mhz:,.0f} MHz (a call adds {cost.dispatch_us:,.0f} µs); "
-            f"HBM is busy {100 * cost.hbm_busy_fraction:.0f} % of it, the core waits {cost.stall_us:,.1f} µs",
-        )
-    ]
+    lines = [step_line(cost)]
     for name, bound in cost.bounds.items():
         times = "" if bound.step_over_bound is None else f"; the step takes {bound.step_over_bound:.2f} times that"
         lines.append(

@@ -17,6 +17,7 @@ from schedc.cli import (
     models,
     pack,
     policies,
+    profile,
     published,
     run,
     targets,
@@ -93,7 +94,22 @@ def schedc(
     """
 
 
-for module in (compile, check, emit, run, verify, pack, inspect, import_config, models, targets, policies, published):
+COMMANDS = (
+    compile,
+    profile,
+    check,
+    emit,
+    run,
+    verify,
+    pack,
+    inspect,
+    import_config,
+    models,
+    targets,
+    policies,
+    published,
+)
+for module in COMMANDS:
     module.register(app)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +12,21 @@ from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.aot.process import Progress
 from schedc.backends.pallas.aot.report import AllocationKind, CompileReport
 from schedc.backends.pallas.aot.transfers import Expected, check_order
-from schedc.backends.pallas.emit.expressions import is_static
 from schedc.backends.pallas.emit.kernel import Kernel
 from schedc.backends.pallas.emit.steps import can_feed_back
 from schedc.backends.pallas.memory import pool_bytes
+from schedc.compiler.copies import traced_operations
 from schedc.compiler.pipeline import Compiled
+from schedc.compiler.profile import profile_kernel
 from schedc.cost.operations import CycleTable
+from schedc.cost.prices import table_price
+from schedc.cost.profile import Profile
 from schedc.errors import CheckFailed, UserError
-from schedc.ir.expr import Expr, evaluate, holds
 from schedc.ir.program import (
-    Await,
-    Barrier,
-    Case,
-    Compute,
-    Loop,
-    Op,
     Phase,
     Program,
     RemoteStart,
-    SetScalar,
-    Signal,
     Start,
-    Switch,
-    Wait,
-    When,
     walk,
 )
 from schedc.ir.text_print import print_op
@@ -67,9 +58,12 @@ class CheckReport:
     temp_bytes: int
     """What XLA keeps beside the kernel, in HBM."""
     problems: tuple[str, ...]
+    profile: Profile
+    """The compiler's cycles of every operation."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """All but the profile, which has a file of its own."""
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "profile"}
 
     def lines(self) -> list[tuple[str, str]]:
         """(label, value) for a person."""
@@ -139,6 +133,7 @@ def check_kernel(
         steps_per_call=steps,
         temp_bytes=made.temp_bytes,
         problems=(*_memory_problems(vmem, ours, limit, made, spare), *check_order(made, wanted)),
+        profile=profile_kernel(program, kernel, made, target),
     )
 
 
@@ -175,51 +170,11 @@ def _located(error: CompileFailed, kernel: Kernel) -> str:
     return message
 
 
-class _Traced:
-    """A program as the compiler sees it: loops once, unrolled loops copy by copy, no branch that tracing rules out."""
-
-    def __init__(self, program: Program) -> None:
-        self._tables = {s.name: s.values for s in program.scalars if s.role == "table"}
-        self._body = program.body
-
-    def operations(self) -> Iterator[Op]:
-        """Every operation of the kernel, blocks before what is in them."""
-        return self._visit(self._body, {})
-
-    def _visit(self, ops: tuple[Op, ...], counters: dict[str, int]) -> Iterator[Op]:
-        for op in ops:
-            yield op
-            match op:
-                case Loop(counter, trips, body, True):
-                    for value in range(self._value(trips, counters)):
-                        yield from self._visit(body, counters | {counter: value})
-                case When(conditions, body):
-                    sides = [side for compare in conditions for side in (compare.left, compare.right)]
-                    static = all(self._static(side, counters) for side in sides)
-                    if not static or all(holds(c, counters.__getitem__, self._element) for c in conditions):
-                        yield from self._visit(body, counters)
-                case Switch(selector, cases):
-                    static = self._static(selector, counters)
-                    selected = self._value(selector, counters) if static else None
-                    yield from self._visit(tuple(c for c in cases if selected in (None, c.value)), counters)
-                case Loop() | Case() | Phase():
-                    yield from self._visit(op.body, counters)
-
-    def _static(self, expr: Expr, counters: dict[str, int]) -> bool:
-        return is_static(expr, counters.keys() | self._tables.keys())
-
-    def _value(self, expr: Expr, counters: dict[str, int]) -> int:
-        return evaluate(expr, counters.__getitem__, self._element)
-
-    def _element(self, array: str, index: int) -> int:
-        return self._tables[array][index]
-
-
 def expected_transfers(program: Program, kernel: Kernel) -> Iterator[Expected]:
     """(line, rows, direction) of every start as the compiler sees it: loops once, unrolled loops copy by copy."""
     arrays = {array.name for array in program.arrays}
     lines = {id(op): line for line, op in kernel.operations}
-    for op in _Traced(program).operations():
+    for _, op in traced_operations(program):
         match op:
             case Start(source, target):
                 direction = "vmem_to_hbm" if target.storage in arrays else "hbm_to_vmem"
@@ -229,19 +184,8 @@ def expected_transfers(program: Program, kernel: Kernel) -> Iterator[Expected]:
 
 
 def predicted_cycles(program: Program, table: CycleTable) -> float:
-    """Issue cycles of all operations, every loop body once and unrolled loops copy by copy.
-
-    A start to another device counts as any start, a barrier as a signal to every other device and a wait.
-    """
-    issued: dict[type, str] = {Start: "start", RemoteStart: "start", Wait: "wait", Signal: "signal", Await: "wait"}
-    issued |= {SetScalar: "scalar", When: "when", Case: "when", Switch: "scalar"}
-    barrier = (program.devices - 1) * table.issue("signal") + table.issue("wait")
-    total = 0.0
-    for op in _Traced(program).operations():
-        total += table.issue(issued[type(op)]) if type(op) in issued else 0.0
-        total += table.cycles(op)[0] if isinstance(op, Compute) else 0.0
-        total += barrier if isinstance(op, Barrier) else 0.0
-    return total
+    """Issue cycles of all operations, every loop body once and unrolled loops copy by copy."""
+    return sum(table_price(op, table, program.devices)[0] for _, op in traced_operations(program))
 
 
 def phase_cycles(program: Program, kernel: Kernel, made: CompileReport) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from schedc.compiler.manifest import INTERFACE, manifest
 from schedc.compiler.pipeline import Compiled
+from schedc.cost.report import CostReport
 from schedc.errors import CheckFailed, UserError
 from schedc.ir.program import ROW_BYTES
 from schedc.ir.text_print import print_program
@@ -22,7 +23,8 @@ from schedc.validation import validate
 from schedc.weights.layout import Layout, from_dict
 
 KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT = "kernel.py", "manifest.json", "program.ir", "report.json", "kernel.export"
-FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT)
+PROFILE = "profile.json"
+FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT, PROFILE)
 _IGNORED = "__pycache__"
 
 
@@ -84,12 +86,17 @@ def write_program(compiled: Compiled, draft: Path) -> None:
     _write_json(draft / MANIFEST, manifest(compiled))
 
 
-def write_report(compiled: Compiled, checked: Mapping[str, Any] | None, draft: Path) -> None:
-    _write_json(draft / REPORT, report(compiled, checked))
+def write_report(
+    compiled: Compiled, checked: Mapping[str, Any] | None, draft: Path, profiled: CostReport | None = None
+) -> None:
+    _write_json(draft / REPORT, report(compiled, checked, profiled))
 
 
-def report(compiled: Compiled, checked: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The proof, the use of VMEM, the prediction, and what the TPU compiler says (None: not asked)."""
+def report(compiled: Compiled, checked: Mapping[str, Any] | None, profiled: CostReport | None = None) -> dict[str, Any]:
+    """The proof, the use of VMEM, the prediction, and what the TPU compiler says (None: not asked).
+
+    `profiled` is the prediction that is charged with the compiler's cycles.
+    """
     capability = compiled.request.target.capability
     pools = {pool.name: pool.rows * ROW_BYTES for pool in compiled.program.pools}
     return {
@@ -102,6 +109,7 @@ def report(compiled: Compiled, checked: Mapping[str, Any] | None) -> dict[str, A
             "pools": pools,
         },
         "cost": compiled.cost.to_dict(),
+        "cost_by_compiler": None if profiled is None else profiled.to_dict(),
         "compiler": None if checked is None else dict(checked),
     }
 

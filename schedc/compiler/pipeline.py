@@ -12,7 +12,9 @@ from schedc.compiler.fit import does_not_fit
 from schedc.compiler.passes import Watch
 from schedc.compiler.placement import require_hbm
 from schedc.compiler.refusals import prove
+from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport, predict
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.ir.allocate import DoesNotFit, allocate
 from schedc.ir.program import Program
 from schedc.ir.verify import Limits, Verdict
@@ -84,8 +86,13 @@ def build(request: Request, watch: Watch | None = None) -> tuple[Schedule, Progr
     return made, program
 
 
-def compile_model(request: Request, watch: Watch | None = None) -> Compiled:
-    """Raises SpecError or UserError for bad input, CheckFailed for a schedule that does not fit or is not proven."""
+def compile_model(
+    request: Request, watch: Watch | None = None, machine: Machine | None = None, load: Load = DEFAULT_LOAD
+) -> Compiled:
+    """The prediction is for `machine`, that of the target if none is given, under `load`.
+
+    Raises SpecError or UserError for bad input, CheckFailed for a schedule that does not fit or is not proven.
+    """
     watch = watch or Watch()
     made, program = build(request, watch)
     with watch.timed("verify"):
@@ -95,6 +102,6 @@ def compile_model(request: Request, watch: Watch | None = None) -> Compiled:
         kernel = emit(program)
     watch.after("emit", program)
     with watch.timed("predict"):
-        cost = predict(program, request.target)
+        cost = predict(program, request.target, machine=machine, load=load)
     watch.after("predict", program)
     return Compiled(request, made, program, verdict, kernel, cost)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
 from schedc.cost.simulate import simulate
 from schedc.cost.timeline import Timeline
@@ -36,9 +36,7 @@ class Bounds:
         return {name: step_ns / bound if bound else None for name, bound in named.items()}
 
 
-def bounds(
-    program: Program, machine: Machine, timeline: Timeline, inputs: Mapping[str, Sequence[int]] | None = None
-) -> Bounds:
+def bounds(program: Program, machine: Machine, timeline: Timeline, inputs: Inputs | None = None) -> Bounds:
     """The bounds of the step that `timeline` is the simulation of, with the same inputs."""
     return Bounds(
         hbm_ns=timeline.hbm_bytes / machine.bytes_per_ns,

@@ -54,7 +54,9 @@ class Prices:
 def table_prices(program: Program, table: CycleTable) -> Prices:
     """By the formulas of `operations.yaml`."""
     priced = [table_price(op, table, program.devices) for op in walk(program.body)]
-    return Prices(tuple(cycles for cycles, _ in priced), "the table of operations", _notes(note for _, note in priced))
+    return Prices(
+        tuple(cycles for cycles, _ in priced), "the table of operations", notes_of(note for _, note in priced)
+    )
 
 
 def table_price(op: Op, table: CycleTable, devices: int) -> tuple[float, str | None]:
@@ -72,5 +74,6 @@ def table_price(op: Op, table: CycleTable, devices: int) -> tuple[float, str | N
             return table.issue(ISSUED[type(op)]), None
 
 
-def _notes(notes: Iterable[str | None]) -> tuple[str, ...]:
+def notes_of(notes: Iterable[str | None]) -> tuple[str, ...]:
+    """Each once."""
     return tuple(dict.fromkeys(note for note in notes if note))

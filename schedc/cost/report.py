@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from schedc.cost.bounds import Bounds, bounds
-from schedc.cost.inputs import default_inputs
+from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
-from schedc.cost.simulate import simulate
+from schedc.cost.routing import DEFAULT_LOAD, Load
+from schedc.cost.simulate import inputs_of, simulate
 from schedc.cost.timeline import PhaseTime, Timeline
 from schedc.ir.program import Program
 from schedc.target.target import Target
@@ -63,6 +64,8 @@ class CostReport:
     issue_us: float
     stall_us: float
     phases: tuple[PhaseReport, ...]
+    priced_by: str
+    """Who gave the cycles of operations."""
     notes: tuple[str, ...]
     """What the prediction leaves out or does not know."""
 
@@ -73,26 +76,25 @@ class CostReport:
 def predict(
     program: Program,
     target: Target,
-    inputs: Mapping[str, Sequence[int]] | None = None,
+    inputs: Inputs | None = None,
     machine: Machine | None = None,
+    load: Load = DEFAULT_LOAD,
 ) -> CostReport:
-    """Simulate one step and compare it with its bounds; `inputs` in place of `default_inputs`."""
+    """Simulate one step and compare it with its bounds; `inputs` in place of what `load` lets expect."""
     machine = machine or Machine.of(target)
-    timeline = simulate(program, machine, inputs)
-    given = default_inputs(program) | {name: list(values) for name, values in (inputs or {}).items()}
-    return report(timeline, bounds(program, machine, timeline, inputs), machine, target, given)
+    timeline = simulate(program, machine, inputs, load=load)
+    given = inputs_of(program, inputs, load)
+    return report(timeline, bounds(program, machine, timeline, given), machine, target, given)
 
 
-def report(
-    timeline: Timeline, least: Bounds, machine: Machine, target: Target, inputs: Mapping[str, Sequence[int]]
-) -> CostReport:
+def report(timeline: Timeline, least: Bounds, machine: Machine, target: Target, inputs: Inputs) -> CostReport:
     distances = least.distances(timeline.step_ns)
     times = {"hbm": least.hbm_ns, "compute": least.compute_ns, "latency": least.latency_ns}
     return CostReport(
         step_us=us(timeline.step_ns),
         dispatch_us=target.cost.dispatch_us,
         clock_mhz=round(machine.clock_ghz * 1000.0, 3),
-        position=tuple(inputs.get("position", ())),
+        position=tuple(round(value) for value in inputs.get("position", ())),
         active_rows=sum(1 for value in inputs.get("active", ()) if value),
         bounds={name: BoundReport(us(time), rounded(distances[name])) for name, time in times.items()},
         binding=least.largest[0],
@@ -106,6 +108,7 @@ def report(
         issue_us=us(sum(phase.issue_cycles for phase in timeline.phases) / machine.clock_ghz),
         stall_us=us(timeline.stall_ns),
         phases=tuple(phase_report(phase) for phase in timeline.phases),
+        priced_by=timeline.priced_by,
         notes=timeline.notes,
     )
 

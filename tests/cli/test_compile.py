@@ -122,7 +122,8 @@ def test_the_tpu_compiler_agrees_and_the_artifact_is_written(schedc: Command) ->
     compiler = said.json()["compiler"]
     assert compiler["problems"] == []
     assert compiler["vmem_bytes"]["scratch"] == said.json()["vmem"]["peak_bytes"]
-    assert listed("k") == ["kernel.export", *FILES]
+    assert listed("k") == sorted(["kernel.export", "profile.json", *FILES])
+    assert said.json()["cost_by_compiler"]["priced_by"].startswith("the compiler's cycles (jax ")
 
 
 def test_inspect_reads_a_folder_and_a_model_alike(schedc: Command) -> None:
