@@ -23,14 +23,14 @@ def policies(json: Json = False) -> None:
 
       schedc compile smollm2-135m --policy ./my_policy.py:late_cache
     """
-    from schedc.schedule.registry import DEFAULT_POLICY, POLICIES
+    from schedc.schedule.registry import DEFAULT_POLICY, POLICIES, find_policy
 
     if json:
-        print_json([_entry(name, policy) | {"default": name == DEFAULT_POLICY} for name, policy in POLICIES.items()])
+        print_json([_entry(name, find_policy(name)) | {"default": name == DEFAULT_POLICY} for name in POLICIES])
         return
     table = simple_table("policy", "settings", "what it does")
-    for name, policy in POLICIES.items():
-        entry = _entry(name, policy)
+    for name in POLICIES:
+        entry = _entry(name, find_policy(name))
         settings = " ".join(f"{key}={value:g}" for key, value in entry["settings"].items())
         table.add_row(f"{name} (default)" if name == DEFAULT_POLICY else name, settings, entry["about"])
     to_stdout().print(table)

@@ -11,15 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, product
 
+from schedc.compiler.pricing import schedule
 from schedc.errors import CheckFailed, SchedcError
 from schedc.ir.allocate import DoesNotFit, fits
 from schedc.lower.graph import StepShape
-from schedc.schedule.build import capacity_rows, schedule
-from schedc.schedule.registry import POLICIES, find_policy
+from schedc.schedule.build import capacity_rows
+from schedc.schedule.registry import find_policy
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
 
 Settings = Mapping[str, int | float]
+
+_LEANER = ("ring", "double_buffer", "just_in_time")
+"""Policies that are tried, the leanest last."""
 
 _SHARES = (0.75, 0.5, 0.375, 0.25, 0.1875, 0.125, 0.0625)
 """What is tried of a setting that is a fraction, such as a size in MiB."""
@@ -81,7 +85,7 @@ def _single(spec: ModelSpec, target: Target, request: Trial) -> list[Iterator[Tr
     values = _smaller_settings(spec, target, request)
     return [
         *(_with_settings(request, [name], product(several)) for name, several in values.items()),
-        *(iter([_with_policy(request, policy)]) for policy in POLICIES if policy != request.policy),
+        *(iter([_with_policy(request, policy)]) for policy in _LEANER if policy != request.policy),
         (_with_rows(request, rows) for rows in _smaller_rows(request.shape)),
     ]
 
@@ -91,7 +95,7 @@ def _together(spec: ModelSpec, target: Target, request: Trial) -> Iterator[Trial
     values = _smaller_settings(spec, target, request)
     if len(values) > 1:
         yield from islice(_with_settings(request, list(values), product(*values.values())), _MOST_TOGETHER)
-    for policy in reversed(POLICIES):
+    for policy in reversed(_LEANER):
         lean = _with_policy(request, policy)
         smallest = {name: several[-1] for name, several in _smaller_settings(spec, target, lean).items()}
         if smallest:
@@ -135,7 +139,7 @@ def _with_settings(request: Trial, names: list[str], values: Iterator[tuple[int 
 
 
 def _with_policy(request: Trial, policy: str) -> Trial:
-    accepted = list(inspect.signature(POLICIES[policy]).parameters)[1:]
+    accepted = list(inspect.signature(find_policy(policy)).parameters)[1:]
     dropped = [name for name in request.settings if name not in accepted]
     without = f" without --set {' --set '.join(dropped)}" if dropped else ""
     settings = {name: value for name, value in request.settings.items() if name in accepted}

@@ -11,6 +11,7 @@ from schedc.backends.pallas.memory import added_semaphores, pool_bytes, smem_byt
 from schedc.compiler.fit import does_not_fit
 from schedc.compiler.passes import Watch
 from schedc.compiler.placement import require_hbm
+from schedc.compiler.pricing import schedule
 from schedc.compiler.refusals import prove
 from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport, predict
@@ -19,7 +20,7 @@ from schedc.ir.allocate import DoesNotFit, allocate
 from schedc.ir.program import Program
 from schedc.ir.verify import Limits, Verdict
 from schedc.lower.graph import StepShape
-from schedc.schedule.build import Schedule, capacity_rows, schedule
+from schedc.schedule.build import Schedule, capacity_rows
 from schedc.schedule.registry import DEFAULT_POLICY
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target

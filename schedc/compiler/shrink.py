@@ -14,12 +14,13 @@ from math import ceil
 from typing import Any
 
 from schedc.compiler.pipeline import Request
+from schedc.compiler.pricing import schedule
 from schedc.compiler.skeleton import differences
 from schedc.compiler.small_blocks import small_block
 from schedc.ir.program import Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
-from schedc.lower.graph import LANES, Grain, StepShape, Stream
+from schedc.lower.graph import LANES, StepShape, Stream
 from schedc.lower.mixers.delta_rule import SEQUENCES_AT_ONCE, head_groups
 from schedc.lower.mixers.mla import latent_chains
 from schedc.lower.step import StepLowering
@@ -27,7 +28,8 @@ from schedc.placement.heads import latent_split, split_of
 from schedc.placement.split import Split
 from schedc.placement.widths import dense_split
 from schedc.schedule.assemble import Assembly
-from schedc.schedule.build import KV_TOKENS, Schedule, kernel_name, schedule
+from schedc.schedule.build import KV_TOKENS, Schedule, graph_of, kernel_name, problem_of
+from schedc.schedule.flow import ring_faults
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.products import with_products
 from schedc.spec.model import ModelSpec
@@ -119,7 +121,9 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     tile_units = {stream.name: _tile_units(stream, cuts[stream.name]) for stream in lowering.streams()}
     rings = tuple(_small_ring(ring, caps.ahead) for ring in full.plan.rings)
     plan = replace(full.plan, rings=rings, tile_units=tile_units, kv_tokens=kv_tokens)
-    graph = lowering.graph(Grain(tile_units, kv_tokens, plan.orders, plan.sums))
+    if plan.deferred and ring_faults(problem_of(lowering, request.target), plan):
+        plan = replace(plan, deferred={})
+    graph = graph_of(lowering, plan)
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "policy": request.policy,
@@ -137,8 +141,7 @@ def _with_logits(request: Request, full: Schedule) -> Program:
     """The program that is compared: a small one always writes its logits, to be checked."""
     if request.shape.logits:
         return full.program
-    lowering = StepLowering(request.spec, replace(request.shape, logits=True))
-    graph = lowering.graph(Grain(full.plan.tile_units, full.plan.kv_tokens, full.plan.orders, full.plan.sums))
+    graph = graph_of(StepLowering(request.spec, replace(request.shape, logits=True)), full.plan)
     made = Assembly(graph, full.plan, full.program.name, full.program.attributes).program()
     return with_products(made, request.shape, request.target)
 

@@ -92,13 +92,14 @@ class Assembly:
 
     def _prologue(self) -> Iterator[Op]:
         for passage in self.passages:
-            yield from passage.begin()
+            if passage.ring.begin is None:
+                yield from passage.begin()
 
     def _segment(self, index: int) -> tuple[Op, ...]:
         segment = self.graph.segments[index]
         body: list[Op] = []
         for phase in segment.phases:
-            early = self._early(segment, phase.name)
+            early = self._early(index, phase.name)
             if isinstance(phase, Each):
                 body += [PhaseOp(phase.name, early)] if early else []
                 body.append(self._each(segment, phase))
@@ -108,9 +109,13 @@ class Assembly:
                 body.append(PhaseOp(phase.name, (*early, *self._ops(index, phase, own, site))))
         return (Loop(segment.counter, Const(segment.trips), tuple(body)),) if segment.trips > 1 else tuple(body)
 
-    def _early(self, segment: Segment, phase: str) -> tuple[Op, ...]:
-        """What is issued at the start of a phase, beside the streams: prefetches, the first tiles of chosen members."""
-        ops: list[Op] = []
+    def _early(self, index: int, phase: str) -> tuple[Op, ...]:
+        """What is issued at the start of a phase, beside what it streams: the first tiles of rings, prefetches, the
+        first tiles of chosen members, and what earlier phases have left to it."""
+        segment, ops = self.graph.segments[index], list[Op]()
+        for passage in self.passages:
+            if passage.ring.begin == phase:
+                ops += self._first_tiles(index, passage)
         for prefetch in segment.prefetches:
             if self.plan.issue.get(prefetch.name, prefetch.latest) == phase:
                 ops += prefetch.ops(_trip(segment))
@@ -118,7 +123,29 @@ class Assembly:
             if self.plan.issue.get(each.name, each.name) == phase:
                 for passage in dict.fromkeys(self.passage_of[name] for name in consumed(each.phases)):
                     ops += passage.begin()
+        for earlier in segment.phases:
+            if self.plan.deferred.get(earlier.name) == phase and isinstance(earlier, Phase):
+                ops += self._deferred(index, earlier)
         return tuple(ops)
+
+    def _first_tiles(self, index: int, passage: Passage) -> tuple[Op, ...]:
+        """Of a ring that begins in this segment: in its first trip if it uses the ring, else in its last."""
+        segment, starts = self.graph.segments[index], tuple(passage.begin())
+        if segment.trips == 1 or not starts:
+            return starts
+        trip = 0 if passage.sequence.laps[index].streams else segment.trips - 1
+        return (When((Compare("==", Counter(segment.counter), Const(trip)),), starts),)
+
+    def _deferred(self, lap: int, phase: Phase) -> tuple[Op, ...]:
+        """What a phase would have started as its tiles have been used."""
+        stream = phase.vectors or phase.stream
+        if stream is None:
+            return ()
+        passage, tiles = self.passage_of[stream], self._tiles(stream)
+        counter = Counter(f"deferred_{phase.name}")
+        tile = Affine(0, ((counter.name, 1, tiles),)) if tiles > 1 else Affine()
+        refill = passage.refill(lap, stream, tile)
+        return (Loop(counter.name, Const(tiles), refill),) if tiles > 1 and refill else refill
 
     def _each(self, segment: Segment, each: Each) -> Loop:
         lap, count = self._lap(each), Element(each.selection.count, Const(0))
@@ -141,7 +168,7 @@ class Assembly:
                 ops += passage.arrive(lap, vectors.name, Affine())
             region = passage.slot(lap, vectors.name, Affine())
             ops += phase.ops(replace(site, vectors=region, vector_block=vectors))
-            if phase.name == readers[-1]:
+            if phase.name == readers[-1] and phase.name not in self.plan.deferred:
                 ops += passage.refill(lap, vectors.name, Affine())
         elif phase.stream is None:
             ops += phase.ops(site)
@@ -154,7 +181,8 @@ class Assembly:
         counter = Counter(f"tile_{phase.name}")
         tile = Affine(0, ((counter.name, 1, tiles),)) if tiles > 1 else Affine()
         ops = phase.ops(replace(site, tile=tile.expr(), weight=passage.slot(lap, stream, tile)))
-        body = (*passage.arrive(lap, stream, tile), *ops, *passage.refill(lap, stream, tile))
+        refill = () if phase.name in self.plan.deferred else passage.refill(lap, stream, tile)
+        body = (*passage.arrive(lap, stream, tile), *ops, *refill)
         return (Loop(counter.name, Const(tiles), body),) if tiles > 1 else body
 
 

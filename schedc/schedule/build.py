@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from schedc.errors import UserError
+from schedc.ir.allocate import fits
 from schedc.ir.program import ROW_BYTES, Attribute, Program
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
-from schedc.schedule.plan import PhaseInfo, Plan, PrefetchInfo, Problem, SegmentInfo, SelectionInfo, StreamInfo
+from schedc.schedule.depends import dependences, order_faults
+from schedc.schedule.lazy import Lazy
+from schedc.schedule.plan import (
+    PhaseInfo,
+    Plan,
+    PrefetchInfo,
+    Problem,
+    SegmentInfo,
+    SelectionInfo,
+    StreamInfo,
+    TransferCost,
+)
+from schedc.schedule.policies.ring import ring
 from schedc.schedule.products import refuse_unused_forms, with_products
-from schedc.schedule.registry import DEFAULT_POLICY, run_policy
-from schedc.spec.model import ModelSpec
+from schedc.schedule.registry import DEFAULT_POLICY, check_plan, run_policy
+from schedc.schedule.reorder import orders_of, reordered
+from schedc.spec.model import Half, ModelSpec
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
 
@@ -38,6 +53,19 @@ class Schedule:
     layouts: tuple[Layout, ...]
 
 
+@dataclass(frozen=True)
+class Price:
+    """Of a program: the predicted time of a step, inf if it waits for ever, and of the core in a phase each time it
+    stands in the program, waits aside. In ns."""
+
+    step_ns: float
+    phase_ns: Mapping[str, float]
+
+
+Pricing = Callable[[Program], Price]
+"""What a program without addresses is predicted to take."""
+
+
 def capacity_rows(target: Target) -> int:
     """Rows of VMEM a program may take."""
     capability = target.capability
@@ -46,9 +74,10 @@ def capacity_rows(target: Target) -> int:
     return max(0, (usable - reserve) // ROW_BYTES)
 
 
-def problem_of(lowering: StepLowering, target: Target) -> Problem:
-    """What a policy decides about."""
+def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None = None) -> Problem:
+    """What a policy decides about; without `pricing` it is not told what anything takes."""
     streams = lowering.streams()
+    half_of = _halves(lowering)
 
     def graph_at(tokens: int) -> StepGraph:
         return lowering.graph(Grain({stream.name: 1 for stream in streams}, tokens))
@@ -59,7 +88,24 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
 
     possible = kv_tokens(lowering)
     graph = graph_at(possible[-1])
-    return Problem(
+    capacity = capacity_rows(target)
+
+    def of_plan(plan: Plan) -> Program:
+        return program_of(lowering, plan, target)
+
+    def durations() -> Mapping[str, float]:
+        return {} if pricing is None else pricing(of_plan(ring(problem))).phase_ns
+
+    def evaluate(plan: Plan) -> float:
+        assert pricing is not None
+        faults = check_plan(problem, plan)
+        if faults:
+            raise UserError("\n".join(["a plan that cannot be built:", *(f"  {fault}" for fault in faults)]))
+        program = of_plan(plan)
+        return pricing(program).step_ns if fits(program, capacity) else inf
+
+    cost = target.cost
+    problem = Problem(
         segments=tuple(
             SegmentInfo(
                 segment.name,
@@ -68,19 +114,32 @@ def problem_of(lowering: StepLowering, target: Target) -> Problem:
             )
             for segment in graph.segments
         ),
-        streams=tuple(StreamInfo(stream.name, stream.unit_rows, stream.units) for stream in streams),
+        streams=tuple(StreamInfo(s.name, s.unit_rows, s.units, half_of.get(s.name)) for s in streams),
         prefetches=tuple(
             PrefetchInfo(p.name, p.earliest, p.latest) for segment in graph.segments for p in segment.prefetches
         )
         + tuple(PrefetchInfo(each.name, each.selection.known, each.name) for each in graph.selections()),
-        capacity_rows=capacity_rows(target),
+        capacity_rows=capacity,
         kv_tokens=possible,
         kv_rows=kv_rows,
         selections=tuple(
             SelectionInfo(each.name, each.selection.members, each.selection.most, each.selection.known)
             for each in graph.selections()
         ),
+        depends=Lazy(lambda: dependences(graph)),
+        durations=Lazy(durations),
+        transfer=TransferCost(ROW_BYTES / cost.hbm_stream_gb_s, cost.dma_descriptor_ns, cost.dma_hbm_to_vmem_ns),
+        fits=lambda plan: fits(of_plan(plan), capacity),
+        evaluate=None if pricing is None else evaluate,
     )
+    return problem
+
+
+def _halves(lowering: StepLowering) -> dict[str, Half]:
+    """Matrices, and vectors of experts, by the half of the layer whose phases use them."""
+    blocks = [block for run in lowering.blocks for block in run]
+    mixers: dict[str, Half] = {stream.name: "mixer" for block in blocks for stream in block.mixer.matrices()}
+    return mixers | {stream.name: "feed_forward" for block in blocks for stream in block.feed_forward.matrices()}
 
 
 def kv_tokens(lowering: StepLowering) -> tuple[int, ...]:
@@ -111,12 +170,12 @@ def schedule(
     target: Target,
     policy: str = DEFAULT_POLICY,
     settings: Mapping[str, int | float] | None = None,
+    pricing: Pricing | None = None,
 ) -> Schedule:
     """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
     lowering = StepLowering(spec, shape)
-    plan = run_policy(policy, problem_of(lowering, target), dict(settings or {}))
+    plan = run_policy(policy, problem_of(lowering, target, pricing), dict(settings or {}))
     _require_semaphores(policy, plan, target)
-    graph = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "target": target.name,
@@ -128,10 +187,35 @@ def schedule(
     }
     if shape.rows_are != "sequences":
         attributes["rows_are"] = shape.rows_are
-    assembly = Assembly(graph, plan, kernel_name(spec.name), tuple(attributes.items()))
-    program = with_products(assembly.program(), shape, target)
+    assembly, program = _assembled(lowering, plan, target, tuple(attributes.items()))
     refuse_unused_forms(program, shape)
-    return Schedule(graph, plan, program, assembly.layouts())
+    return Schedule(assembly.graph, plan, program, assembly.layouts())
+
+
+def program_of(lowering: StepLowering, plan: Plan, target: Target) -> Program:
+    """The program of a plan that `check_plan` accepts, without addresses. Raises UserError as `graph_of` does."""
+    return _assembled(lowering, plan, target, ())[1]
+
+
+def _assembled(
+    lowering: StepLowering, plan: Plan, target: Target, attributes: tuple[tuple[str, Attribute], ...]
+) -> tuple[Assembly, Program]:
+    assembly = Assembly(graph_of(lowering, plan), plan, kernel_name(lowering.spec.name), attributes)
+    return assembly, with_products(assembly.program(), lowering.shape, target)
+
+
+def graph_of(lowering: StepLowering, plan: Plan) -> StepGraph:
+    """The step graph at the grain and in the order of a plan.
+
+    Raises UserError for an order that is not legal at the plan's own tiles and sums.
+    """
+    lowered = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
+    graph = reordered(lowered, plan.order)
+    if plan.order:
+        faults = order_faults(dependences(lowered), orders_of(graph))
+        if faults:
+            raise UserError("\n".join(["the plan cannot be built:", *(f"  {fault}" for fault in faults)]))
+    return graph
 
 
 def _require_semaphores(policy: str, plan: Plan, target: Target) -> None:

@@ -2,25 +2,35 @@
 
 A policy is a function `policy(problem: Problem, **settings) -> Plan`. The plan says how the
 streamed weights are cut into tiles, which ring of slots each goes through and how many tiles
-ahead of their use they are started, and at which phase the other transfers are issued. The
-assembly of the program, the allocation and the proof are the same for every plan.
+ahead of their use they are started, in what order the phases stand, and at which of them the other
+transfers are issued. The assembly of the program, the allocation and the proof are the same for
+every plan. docs/policies.md says it at length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from schedc.lower.graph import Order, SumCut
+from schedc.spec.model import Half
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """A streamed weight: `units` pieces of `unit_rows` rows (of 512 bytes) a trip; a tile is some whole units."""
+    """A streamed weight: `units` pieces of `unit_rows` rows (of 512 bytes) a trip; a tile is some whole units.
+
+    `half`: the half of a layer it belongs to; None before and after the layers, and of the vectors of both halves.
+    """
 
     name: str
     unit_rows: int
     units: int
+    half: Half | None = None
 
     @property
     def rows(self) -> int:
@@ -48,6 +58,11 @@ class SegmentInfo:
     trips: int
     phases: tuple[PhaseInfo, ...]
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Its phases, and its selections as a whole, as they are lowered: what `Plan.order` permutes."""
+        return tuple(phase.name for phase in self.phases if phase.each is None)
+
 
 @dataclass(frozen=True)
 class PrefetchInfo:
@@ -73,9 +88,25 @@ class SelectionInfo:
 
 
 @dataclass(frozen=True)
+class TransferCost:
+    """Of one transfer from HBM to VMEM: it takes the HBM `descriptor_ns` + rows · `row_ns`, and arrives `latency_ns`
+    later."""
+
+    row_ns: float = 0.0
+    descriptor_ns: float = 0.0
+    latency_ns: float = 0.0
+
+    def ns(self, rows: int) -> float:
+        return self.descriptor_ns + rows * self.row_ns
+
+
+@dataclass(frozen=True)
 class Problem:
     """What there is to schedule. `capacity_rows` of VMEM are for everything; `kv_rows(tokens)` is what the
-    cache's buffers take at that tile size, `kv_tokens` the tile sizes that are possible, largest first."""
+    cache's buffers take at that tile size, `kv_tokens` the tile sizes that are possible, largest first.
+
+    What takes time to find out is found out when it is asked for.
+    """
 
     segments: tuple[SegmentInfo, ...]
     streams: tuple[StreamInfo, ...]
@@ -84,6 +115,16 @@ class Problem:
     kv_tokens: tuple[int, ...]
     kv_rows: Callable[[int], int]
     selections: tuple[SelectionInfo, ...] = ()
+    depends: Mapping[str, nx.DiGraph] = field(default_factory=dict)
+    """Segment → which phases must stay behind which (schedc/schedule/depends.py)."""
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Phase → ns of the core for all its tiles in one trip (of a selection's phases: for one member), waits aside."""
+    transfer: TransferCost = field(default_factory=TransferCost)
+    fits: Callable[[Plan], bool] = lambda plan: True
+    """Whether VMEM holds what a plan asks for."""
+    evaluate: Callable[[Plan], float] | None = None
+    """The predicted time of a step of a plan, ns, proven or not; inf if it does not fit, or waits for ever. None where
+    nothing can be predicted. Raises UserError for a plan that cannot be built."""
 
     def matrices(self) -> tuple[StreamInfo, ...]:
         """The streams that phases consume tile by tile, those of chosen members aside."""
@@ -117,12 +158,16 @@ class Ring:
     `ahead` tiles are in flight or waiting before their use: 0 starts a tile right before its
     wait; a > 0 starts tile g + a as soon as tile g has been used, so a is at most `slots`.
     A ring of chosen members is empty before the first and after the last of them.
+
+    `begin`: the phase at whose start the first `ahead` tiles are started; None: before all phases. In a segment of
+    several trips that is in the first of them if the segment uses the ring, else in the last.
     """
 
     name: str
     streams: tuple[str, ...]
     slots: int
     ahead: int
+    begin: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.ahead <= self.slots or self.slots < 1:
@@ -144,6 +189,11 @@ class Plan:
     """Selection → how many of its members stand in one pass of the loop over them; one if it is not named."""
     sums: SumCut = "tiles"
     """Whether a partial output is sent tile by tile, as it is made, to be summed, or whole."""
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Segment → its phases in another order: `SegmentInfo.order` permuted, as `Problem.depends` allows."""
+    deferred: Mapping[str, str] = field(default_factory=dict)
+    """Phase → a later one of the same trip: the tiles that would be started as those of the phase have been used are
+    started at the start of the later phase, behind what `issue` has there. In the order of the ring."""
 
 
 Policy = Callable[..., Plan]

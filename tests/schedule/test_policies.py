@@ -21,9 +21,9 @@ from schedc.schedule.plan import Plan, Ring
 
 def mine(problem, *, slots: int = 3):
     """Three slots."""
-    names = tuple(stream.name for stream in problem.streams)
-    units = {stream.name: 1 if stream in problem.matrices() else stream.units for stream in problem.streams}
-    return Plan((Ring("all", names, slots, slots),), units, problem.kv_tokens[-1])
+    matrices, vectors = (tuple(s.name for s in some) for some in (problem.matrices(), problem.vectors()))
+    units = {stream.name: 1 if stream.name in matrices else stream.units for stream in problem.streams}
+    return Plan((Ring("all", matrices, slots, slots), Ring("few", vectors, 2, 2)), units, problem.kv_tokens[-1])
 
 def broken(problem):
     return Plan((), {}, 7, {"tea": "time"})

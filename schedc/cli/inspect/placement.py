@@ -25,9 +25,9 @@ def placement(
     from schedc.cli.placement_view import placement_lines, placement_table
     from schedc.compiler.output import PROGRAM
     from schedc.compiler.placement import placement_report
+    from schedc.compiler.pricing import schedule
     from schedc.inspect.tables.placement import placement as as_table
     from schedc.ir.text_parse import parse_program
-    from schedc.schedule.build import schedule
     from schedc.spec.load import load_spec
     from schedc.target.target import parse_target
 
