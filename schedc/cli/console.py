@@ -1,11 +1,12 @@
 """What every subcommand prints with: tables on stdout, progress on stderr, JSON for programs."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +17,27 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 
 PIPED_WIDTH = 120
+
+Verbosity = Literal["quiet", "normal", "verbose"]
+
+_verbosity: Verbosity = "normal"
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Of this process: quiet shows no progress, verbose leaves a line for every stage."""
+    global _verbosity
+    _verbosity = verbosity
+
+
+def shows_progress() -> bool:
+    return _verbosity != "quiet"
+
+
+def say_error(message: str) -> None:
+    """`error: …` on stderr, red on a terminal unless NO_COLOR is set."""
+    colour = None if os.environ.get("NO_COLOR") else "red"
+    typer.secho("error: ", err=True, fg=colour, bold=colour is not None, nl=False)
+    typer.echo(message, err=True)
 
 
 def to_stdout() -> "Console":
@@ -73,6 +95,13 @@ class Stages:
     def stage(self, name: str) -> Iterator[Callable[[str], None]]:
         """Gives a function that tells the spinner what the step is at."""
         began = perf_counter()
-        with self._console.status(name) as status:
-            yield lambda detail: status.update(f"{name}: {detail}")
+        if _verbosity == "verbose":
+            yield lambda detail: self.say(f"{name}: {detail}")
+        elif _verbosity == "quiet":
+            yield lambda detail: None
+        else:
+            with self._console.status(name) as status:
+                yield lambda detail: status.update(f"{name}: {detail}")
         self.seconds[name] = round(perf_counter() - began, 3)
+        if _verbosity == "verbose":
+            self.say(f"{name}: {self.seconds[name]:.1f} s")

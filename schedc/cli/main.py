@@ -11,6 +11,7 @@ from schedc import __version__
 from schedc.cli import (
     check,
     compile,
+    doctor,
     emit,
     import_config,
     inspect,
@@ -23,8 +24,8 @@ from schedc.cli import (
     targets,
     verify,
 )
-from schedc.cli.console import print_json
-from schedc.errors import SchedcError
+from schedc.cli.console import print_json, say_error, set_verbosity
+from schedc.errors import SchedcError, UserError
 
 
 class Commands(TyperGroup):
@@ -39,8 +40,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except SchedcError as error:
             _say_json(ctx, error.kind, str(error), error.problems, error.details)
-            typer.secho("error: ", err=True, fg="red", bold=True, nl=False)
-            typer.echo(str(error), err=True)
+            say_error(str(error))
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             _say_json(ctx, "interrupted", "interrupted")
@@ -66,7 +66,7 @@ def _say_json(
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -84,6 +84,10 @@ def schedc(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Leave a line for every stage and its time.")
+    ] = False,
 ) -> None:
     """Turn a declarative LLM spec into one Pallas TPU megakernel: scheduled, proven safe, and predicted.
 
@@ -92,6 +96,9 @@ def schedc(
     Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted. With --json a failure is an
     object on stdout too: its "error" has a kind, a message and the problems one by one.
     """
+    if quiet and verbose:
+        raise UserError("--quiet and --verbose cannot be given together")
+    set_verbosity("quiet" if quiet else "verbose" if verbose else "normal")
 
 
 COMMANDS = (
@@ -108,6 +115,7 @@ COMMANDS = (
     targets,
     policies,
     published,
+    doctor,
 )
 for module in COMMANDS:
     module.register(app)

@@ -26,14 +26,32 @@ RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
 _PANEL = "Schedule"
 
+
+def _models(incomplete: str) -> list[str]:
+    from schedc.spec.load import list_models
+
+    return [name for name in list_models() if name.startswith(incomplete)]
+
+
+def _policies(incomplete: str) -> list[str]:
+    from schedc.schedule.registry import POLICIES
+
+    return [name for name in POLICIES if name.startswith(incomplete)]
+
+
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A name from `schedc models`, or a spec file such as ./my_model.yaml."),
+    typer.Argument(
+        metavar="MODEL",
+        autocompletion=_models,
+        help="A name from `schedc models`, or a spec file such as ./my_model.yaml.",
+    ),
 ]
 ModelOrFolder = Annotated[
     str,
     typer.Argument(
         metavar="MODEL|FOLDER",
+        autocompletion=_models,
         help="A name from `schedc models`, a spec file, or a folder written by `schedc compile`.",
     ),
 ]
@@ -84,7 +102,12 @@ class ScheduleOptions:
         ),
     ] = None
     policy: Annotated[
-        str, _option("--policy", help="The order of the transfers: a name, or ./file.py:function for your own.")
+        str,
+        _option(
+            "--policy",
+            autocompletion=_policies,
+            help="The order of the transfers: a name, or ./file.py:function for your own.",
+        ),
     ] = "ring"
     settings: Annotated[
         list[str] | None, _option("--set", metavar="KEY=VALUE", help="A setting of the policy; may be repeated.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from schedc.cli.console import to_stderr
+from schedc.cli.console import shows_progress, to_stderr
 
 if TYPE_CHECKING:
     from schedc.spec.model import ModelSpec
@@ -72,7 +72,11 @@ def byte_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     console = to_stderr()
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(True), TransferSpeedColumn())
     with Progress(
-        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not (console.is_terminal and shows_progress()),
     ) as bars:
         task = bars.add_task(what, total=None, visible=False)
 

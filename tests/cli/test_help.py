@@ -11,6 +11,7 @@ HEAVY = ("jax", "jaxlib", "libtpu", "numpy", "networkx", "pydantic", "yaml", "to
 COMMANDS = (
     "check",
     "compile",
+    "doctor",
     "emit",
     "import",
     "inspect",

@@ -1,0 +1,45 @@
+"""Progress, colours and completion are where they belong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .conftest import Command, refused
+
+
+def test_verbose_leaves_a_line_for_every_stage(schedc: Command) -> None:
+    arguments = ("compile", "smollm2-135m", "--no-check", "--context", "256")
+    said = schedc("--verbose", *arguments)
+    assert [line.split(":")[0] for line in said.err.splitlines()] == ["read the spec", "schedule and prove"]
+    assert schedc("--quiet", *arguments).err == ""
+
+
+def test_quiet_and_verbose_exclude_each_other(schedc: Command) -> None:
+    assert refused(schedc("-q", "-v", "models")) == "--quiet and --verbose cannot be given together"
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "schedc.cli.main", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, env=os.environ | environment)
+
+
+def test_nothing_is_coloured_where_there_is_no_terminal() -> None:
+    for made in (command("models"), command("compile", "smollm2")):
+        assert "\x1b" not in made.stdout + made.stderr
+
+
+def test_no_color_is_heeded_on_a_terminal() -> None:
+    for environment, coloured in (({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)):
+        words = ["script", "-qec", f"{sys.executable} -m schedc.cli.main compile smollm2", "/dev/null"]
+        made = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"TERM": "xterm"} | environment)
+        assert ("\x1b[31m" in made.stdout) == coloured
+
+
+def test_the_shell_completes_models_and_policies(tmp_path: Path) -> None:
+    def completed(line: str) -> list[str]:
+        environment = {"_SCHEDC_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()))}
+        return command(**environment).stdout.split()
+
+    assert completed("schedc compile ") and "kimi-k3" in completed("schedc compile ")
+    assert "double_buffer" in completed("schedc compile kimi-k3 --policy ")
