@@ -2,13 +2,17 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from schedc import __version__
+from schedc.cache import found as found_in_cache
+from schedc.cache import switched_off
 from schedc.cli import (
+    cache,
     check,
     compile,
     doctor,
@@ -24,7 +28,7 @@ from schedc.cli import (
     targets,
     verify,
 )
-from schedc.cli.console import print_json, say_error, set_verbosity
+from schedc.cli.console import print_json, say_error, set_verbosity, to_stderr
 from schedc.errors import SchedcError, UserError
 
 
@@ -32,8 +36,12 @@ class Commands(TyperGroup):
     """What is the user's to mend is shown as a message, without a traceback; with `--json` also as an object."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Flags of the command as a whole may stand anywhere on the line."""
         ctx.meta[_JSON] = "--json" in args
-        return super().parse_args(ctx, args)
+        end = args.index("--") if "--" in args else len(args)
+        anywhere = [argument for argument in args[:end] if argument in _ANYWHERE]
+        rest = [argument for argument in args[:end] if argument not in _ANYWHERE]
+        return super().parse_args(ctx, [*anywhere, *rest, *args[end:]])
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -53,6 +61,7 @@ class Commands(TyperGroup):
 
 
 _JSON = "schedc.json"
+_ANYWHERE = ("--quiet", "--verbose", "--no-cache")
 
 
 def _say_json(
@@ -81,6 +90,7 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def schedc(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
     ] = False,
@@ -88,17 +98,30 @@ def schedc(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Leave a line for every stage and its time.")
     ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Compute all anew, and keep nothing (see `schedc cache`).")
+    ] = False,
 ) -> None:
     """Turn a declarative LLM spec into one Pallas TPU megakernel: scheduled, proven safe, and predicted.
 
     No TPU is needed to compile, check or try a kernel.
 
     Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted. With --json a failure is an
-    object on stdout too: its "error" has a kind, a message and the problems one by one.
+    object on stdout too: its "error" has a kind, a message and the problems one by one. --quiet, --verbose and
+    --no-cache may stand anywhere on the line.
     """
     if quiet and verbose:
         raise UserError("--quiet and --verbose cannot be given together")
     set_verbosity("quiet" if quiet else "verbose" if verbose else "normal")
+    ctx.with_resource(switched_off(no_cache))
+    found = ctx.with_resource(found_in_cache())
+    if verbose:
+        ctx.call_on_close(partial(_say_found, found))
+
+
+def _say_found(kinds: Sequence[str]) -> None:
+    if kinds:
+        to_stderr().print(f"from the cache: {', '.join(dict.fromkeys(kinds))}")
 
 
 COMMANDS = (
@@ -115,6 +138,7 @@ COMMANDS = (
     targets,
     policies,
     published,
+    cache,
     doctor,
 )
 for module in COMMANDS:

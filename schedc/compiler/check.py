@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from schedc import cache
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.failure import CompileFailed
 from schedc.backends.pallas.aot.process import Progress
@@ -107,7 +108,13 @@ def check_kernel(
         raise UserError(f"{steps} steps a call: ids of a step of {program.name} are no tokens of a next one; use 1")
     try:
         made = compile_kernel(
-            kernel_path, target.topology_name, target.devices_used, steps=steps, timeout=timeout, progress=progress
+            kernel_path,
+            target.topology_name,
+            target.devices_used,
+            steps=steps,
+            timeout=timeout,
+            progress=progress,
+            store=cache.active(),
         )
     except CompileFailed as error:
         raise CheckFailed(_located(error, kernel)) from None

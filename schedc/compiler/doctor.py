@@ -96,7 +96,7 @@ def _requirements(extra: str | None) -> Iterator[tuple[str, str]]:
 
 
 def _cache() -> Finding:
-    from schedc.weights.fetch import cache_folder
+    from schedc.cache.folder import cache_folder
 
     folder = cache_folder()
     there = next(path for path in (folder, *folder.parents) if path.exists())

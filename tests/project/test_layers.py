@@ -17,7 +17,8 @@ ALLOWED: dict[str, set[str]] = {
     "ir": {"schedc.ir"},
     "schedc/spec": {"schedc.spec", "schedc.model_specs"},
     "schedc/target": {"schedc.target", "schedc.spec.base"},
-    "schedc/weights": {"schedc.spec", "schedc.weights"},
+    "schedc/cache": {"schedc.cache"},
+    "schedc/weights": {"schedc.spec", "schedc.weights", "schedc.cache"},
     "schedc/reference": {"schedc.spec", "schedc.weights", "schedc.reference"},
     "schedc/placement": {"schedc.spec", "schedc.target", "schedc.placement"},
     "schedc/lower": {
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
         "schedc.weights.formats", "schedc.lower", "schedc.schedule",
     },
     "schedc/cost": {"schedc.spec", "schedc.target", "schedc.ir", "schedc.lower", "schedc.schedule", "schedc.cost"},
-    "backends": {"schedc.ir", "schedc.target", "schedc.backends"},
+    "backends": {"schedc.ir", "schedc.target", "schedc.backends", "schedc.cache"},
 }  # fmt: skip
 
 

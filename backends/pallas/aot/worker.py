@@ -5,6 +5,7 @@ names.
 """
 
 import base64
+import gzip
 import importlib.metadata
 import json
 import sys
@@ -98,6 +99,10 @@ def _compile(request: dict[str, Any], enter: Enter) -> dict[str, Any]:
         copies=copies_of(compiled.as_text()),
         **(_read_dumps(Path(request["dumps"]), kernel.NAME, request["kernel"]) if request["dumps"] else {}),
     )
+    if request["dumps"] and request.get("bundles"):
+        text = _dump(Path(request["dumps"]), kernel.NAME, "packed-bundles-post-ra")
+        named = text.replace(json.dumps(request["kernel"]), '"kernel.py"')
+        Path(request["bundles"]).write_bytes(gzip.compress(named.encode(), mtime=0))
     return report.to_dict()
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schedc.cli.console import Stages
 from schedc.cli.options import ScheduleOptions, compiled_folder
 from schedc.errors import UserError
 
@@ -32,7 +33,8 @@ def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, di
     if folder is not None:
         refuse_other_rows(folder, rows)
         return folder.read(PROGRAM), dict(folder.manifest)
-    compiled = compile_model(options.request(load_spec(model), rows))
+    with Stages().stage("schedule and prove"):
+        compiled = compile_model(options.request(load_spec(model), rows))
     return print_program(compiled.program), manifest(compiled)
 
 
@@ -45,4 +47,5 @@ def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":
     if folder is not None:
         refuse_other_rows(folder, rows)
         return of_folder(folder)
-    return of_request(options.request(load_spec(model), rows))
+    with Stages().stage("schedule"):
+        return of_request(options.request(load_spec(model), rows))
