@@ -5,6 +5,7 @@
     python benchmarks/cost.py experts    compile models with experts, and add their operations to it
     python benchmarks/cost.py mixtures   compile models with block attention residuals, and add their operations to it
     python benchmarks/cost.py states       compile models with delta rules, and add their operations to it
+    python benchmarks/cost.py latents      compile models with latents, and add their operations and messages to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -36,19 +37,20 @@ from schedc.cost.machine import Machine
 from schedc.cost.operations import FEATURES, CycleTable, Features, Work, operations_file
 from schedc.cost.simulate import simulate
 from schedc.ir.expr import Const
-from schedc.ir.program import Compute, Loop, Op, Phase, Pool, Program, SetScalar, Start, Wait, When
+from schedc.ir.program import Compute, Loop, Op, Phase, Pool, Program, RemoteStart, SetScalar, Start, Wait, When
+from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import schedule
 from schedc.spec.load import list_models, load_spec
 from schedc.spec.model import ModelSpec
-from schedc.target.target import parse_target
+from schedc.target.target import Target, parse_target
 from schedc.yaml_text import format_yaml, parse_yaml
 
 TARGET = "tpu7x"
 FOLDER = Path(__file__).parents[1] / "schedc" / "cost"
 MEASURED, FITTED = FOLDER / "measured.yaml", FOLDER / "operations.yaml"
 IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers a DMA engine serves at a time"}
-ASSUMED = {"remote_start": 1.0, "when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
+ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
 HEAD = (
     f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
     "# Made by: python benchmarks/cost.py measure; … collectives; … experts\n"
@@ -108,7 +110,7 @@ def copies(ops: tuple[Op, ...], times: int = 1) -> Iterator[tuple[int, int]]:
                 yield from copies(body, times)
 
 
-def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
+def cycles_of(program: Program, target: Target | None = None) -> tuple[list[tuple[Op, float]], CompileReport]:
     """Issue cycles of every operation, of one copy of it where it is unrolled.
 
     What stands on a loop's own line is the end of its body: stalls until the last computation's results are there.
@@ -118,7 +120,8 @@ def cycles_of(program: Program) -> tuple[list[tuple[Op, float]], CompileReport]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(kernel.source)
-        report = compile_kernel(path, parse_target(TARGET).topology_name, program.devices)
+        topology = (target or parse_target(TARGET)).topology_name
+        report = compile_kernel(path, topology, program.devices)
     first = sorted({line for line, _ in kernel.operations})
     after = dict(zip(first, [*first[1:], kernel.source.count("\n") + 1], strict=True))
     on_line = {
@@ -190,25 +193,34 @@ def measure_collectives() -> None:
     replace_measured(found, lambda kind: kind.endswith("_wire"))
 
 
+ROUTERS = (
+    {"experts": 896, "score": "sigmoid", "selection_bias": True},
+    {"experts": 256, "score": "sigmoid", "selection_bias": True, "groups": 8, "groups_kept": 4},
+)
 EXPERTS = ("route", "expert_weight", "add_weighted", "gate_rows")
 
 
 def measure_experts() -> None:
     """What belongs to experts, in models of three layers."""
     found: Found = defaultdict(list)
-    for model, rows, top_k, shared in product(("mixtral-8x22b", "qwen3-30b-a3b"), (1, 4, 16), (2, 8), (False, True)):
-        data = load_spec(model).model_dump(mode="json")
+    few = product(("mixtral-8x22b", "qwen3-30b-a3b"), (1, 4, 16), (2, 8), (False, True), ({},))
+    many = product(("qwen3-30b-a3b",), (1, 4, 16), (8, 16), (False,), ROUTERS)
+    for model, rows, top_k, shared, router in (*few, *many):
+        data = load_spec(model).model_dump(mode="json", exclude_none=True)
         data["layers"][0]["repeat"] = 3
         moe = data["layers"][0]["pattern"][0]["feed_forward"]
-        gate = {"kind": "dense", "width": moe["width"], "gated": True, "activation": "silu"} if shared else None
-        moe |= {"top_k": top_k, "shared": gate, "shared_gate": shared}
+        gate = {"kind": "dense", "width": moe["width"], "gated": True, "activation": "silu"}
+        moe |= {"top_k": top_k, **({"shared": gate, "shared_gate": True} if shared else {})}
+        if router:
+            moe["experts"] = router["experts"]
+            moe["router"] |= {name: value for name, value in router.items() if name != "experts"}
         spec = ModelSpec.model_validate(data)
         settings = {"depth": 3, "expert_slots": 2}
         program = schedule(spec, StepShape(rows, 4096), parse_target(TARGET), "ring", settings).program
         for op, cycles in cycles_of(program)[0]:
             if isinstance(op, Compute) and op.kind in EXPERTS:
                 add_found(found, op, cycles)
-                print(model, rows, top_k, op.kind, cycles, flush=True)
+                print(model, rows, top_k, moe["experts"], op.kind, cycles, flush=True)
     replace_measured(found, lambda kind: kind in EXPERTS)
 
 
@@ -253,6 +265,43 @@ def measure_states() -> None:
                 add_found(found, op, cycles)
                 print(mixer["kind"], rows, op.kind, cycles, flush=True)
     replace_measured(found, lambda kind: kind in STATES)
+
+
+LATENTS = (
+    "latent_token", "latent_queries", "each_head", "gather_queries", "attend_latent", "latent_outputs", "join_values",
+    "join_panels", "pack_panels", "as_operand", "move", "residual_add", "delta_rule", "zero", "sum_wire", "pack_wire",
+    "unpack_wire",
+)  # fmt: skip
+WITH_LATENTS = (("kimi-k3", 32, 1), ("kimi-k3", 32, 8), ("deepseek-v2-lite", 1, 1), ("deepseek-v2-lite", 1, 8))
+
+
+def measure_latents() -> None:
+    """What belongs to latents and to exchanges between many devices, in whole models; added to what is measured."""
+    found: Found = defaultdict(list)
+    sends: list[float] = []
+    for model, devices, rows in WITH_LATENTS:
+        spec, target = load_spec(model), parse_target(f"{TARGET}:2x2x4", devices)
+        shape = StepShape(rows, 2048, devices=devices, communication=communication_for(spec.hidden, rows, target))
+        program = schedule(spec, shape, target, "ring", {"slot_mib": 4.0}).program
+        for op, cycles in cycles_of(program, target)[0]:
+            if isinstance(op, Compute) and op.kind in LATENTS:
+                add_found(found, op, cycles)
+            elif isinstance(op, RemoteStart):
+                sends.append(round(cycles, 1))
+        print(model, rows, {kind: len(values) for (kind, _, _), values in found.items()}, flush=True)
+    add_measured(found, sends)
+
+
+def add_measured(found: Found, sends: list[float]) -> None:
+    """Beside what is there, but in place of the same shapes."""
+    data = parse_yaml(MEASURED.read_text())
+    rows = rows_of(found)
+    shapes = [{**row, "cycles": None} for row in rows]
+    others = [row for row in data["operations"] if {**row, "cycles": None} not in shapes]
+    data["operations"] = sorted([*others, *rows], key=lambda row: row["operation"])
+    spread = {"median": float(np.median(sends)), "least": min(sends), "most": max(sends), "places": len(sends)}
+    data["issue"]["remote_start"] = spread
+    MEASURED.write_text(HEAD + format_yaml(data))
 
 
 def replace_measured(found: Found, of_these: Callable[[str], bool]) -> None:
@@ -393,7 +442,7 @@ def simulations() -> None:
 if __name__ == "__main__":
     commands = {
         "measure": measure, "collectives": measure_collectives, "experts": measure_experts,
-        "mixtures": measure_mixtures, "states": measure_states, "fit": fit,
+        "latents": measure_latents, "mixtures": measure_mixtures, "states": measure_states, "fit": fit,
         "compare": compare, "simulate": simulations,
     }  # fmt: skip
     commands[sys.argv[1]]()

@@ -22,7 +22,21 @@ if TYPE_CHECKING:
 
 MIB = 2**20
 _BAR = 24
-_BOUNDS = {"hbm": "HBM bytes over bandwidth", "compute": "computation", "latency": "longest chain of waits"}
+_BOUNDS = {
+    "hbm": "HBM bytes over bandwidth",
+    "compute": "computation",
+    "latency": "longest chain of waits in this order",
+    "exchanges": "dependent exchanges",
+    "dependence": "dependent computations and exchanges",
+}
+_IDLE = {
+    "latency": "transfers on their way",
+    "address": "address not known yet",
+    "data": "data not there yet",
+    "slots": "slots full",
+    "late": "started late",
+    "end": "end of the step",
+}
 
 
 def show(
@@ -176,10 +190,24 @@ def cost_lines(cost: CostReport) -> list[tuple[str, str]]:
     lines = [step_line(cost)]
     for name, bound in cost.bounds.items():
         times = "" if bound.step_over_bound is None else f"; the step takes {bound.step_over_bound:.2f} times that"
+        part = "" if bound.largest_share is None else f" ({bound.largest} {100 * bound.largest_share:.0f} % of it)"
         lines.append(
             (
                 "lower bound" if name == next(iter(cost.bounds)) else "",
-                f"{bound.time_us:,.1f} µs {_BOUNDS[name]}{times}",
+                f"{bound.time_us:,.1f} µs {_BOUNDS[name]}{part}{times}",
             )
         )
+    if cost.idle_causes:
+        causes = sorted(cost.idle_causes.items(), key=lambda item: -item[1])
+        lines.append(
+            ("HBM idle", f"{cost.hbm_idle_us:,.1f} µs: " + ", ".join(f"{_IDLE[c]} {time:,.1f}" for c, time in causes))
+        )
+    if cost.load.expected:
+        most = max(cost.load.expected.values())
+        lines.append(("experts", f"{most:g} a layer on the {cost.load.experts} device, {cost.load.routing} routing"))
+    path = cost.critical_path
+    if path is not None:
+        lines.append(("critical path", ", ".join(f"{cause} {time:,.1f} µs" for cause, time in path.causes.items())))
+    if path is not None and path.period is not None:
+        lines.append(("", f"{path.period} takes {path.period_us:,.1f} µs: {path.text}"))
     return lines

@@ -36,10 +36,10 @@ def default_inputs(
                 inputs[scalars.name] = [
                     scalars.low + i % (scalars.high - scalars.low + 1) for i in range(scalars.length)
                 ]
-    return inputs | {name: [value] for name, value in _expected(program, load, active).items()}
+    return inputs | {name: [value] for name, value in expected_inputs(program, load, active).items()}
 
 
-def _expected(program: Program, load: Load, active: Sequence[float] | None) -> dict[str, float]:
+def expected_inputs(program: Program, load: Load, active: Sequence[float] | None = None) -> dict[str, float]:
     """Expected values of single scalars that computations set, where they are known."""
     limits = {scalars.name: scalars for scalars in program.scalars}
     expected: dict[str, float] = {}

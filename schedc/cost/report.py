@@ -7,11 +7,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from schedc.cost.bounds import Bounds, bounds
-from schedc.cost.inputs import Inputs
+from schedc.cost.critical import critical_path, largest_parts, period, shares
+from schedc.cost.idle import CAUSES, idle_times
+from schedc.cost.inputs import Inputs, expected_inputs
 from schedc.cost.machine import Machine
 from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.simulate import inputs_of, simulate
 from schedc.cost.timeline import PhaseTime, Timeline
+from schedc.cost.trace import Trace
+from schedc.cost.traced import simulate_traced
 from schedc.ir.program import Program
 from schedc.target.target import Target
 
@@ -35,10 +39,49 @@ class PhaseReport:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """A lower bound, and the step as a multiple of it (None for a bound of 0)."""
+    """A lower bound, the step as a multiple of it (None for a bound of 0), its largest part and the share of that."""
 
     time_us: float
     step_over_bound: float | None
+    largest: str | None = None
+    largest_share: float | None = None
+
+
+@dataclass(frozen=True)
+class IdleReport:
+    """HBM idle while the core is in a phase, by cause: one of `idle.CAUSES`."""
+
+    phase: str
+    cause: str
+    time_us: float
+
+
+@dataclass(frozen=True)
+class PathReport:
+    """The critical path: µs by cause and by what is on it, and one period of it in words."""
+
+    causes: Mapping[str, float]
+    largest: Mapping[str, float]
+    period: str | None
+    """The outermost loop and its iteration, as `layer = 11`."""
+    period_us: float | None
+    words: tuple[tuple[str, float], ...]
+    """(phases of the core, or what is waited for; µs) in order."""
+
+    @property
+    def text(self) -> str:
+        """`route 1.0 → transfer of expert_w_up (HBM shared) 2.5 → …`"""
+        return " → ".join(f"{what} {time:,.2f}" for what, time in self.words)
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What the step meets: the law of routing, the device that is looked at, and the experts it is expected to fetch a
+    layer, by the scalar that counts them."""
+
+    routing: str
+    experts: str
+    expected: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -64,6 +107,12 @@ class CostReport:
     issue_us: float
     stall_us: float
     phases: tuple[PhaseReport, ...]
+    idle: tuple[IdleReport, ...]
+    """The same idle time by cause, if the step was analysed."""
+    idle_causes: Mapping[str, float]
+    """µs by cause, over all phases."""
+    critical_path: PathReport | None
+    load: LoadReport
     priced_by: str
     """Who gave the cycles of operations."""
     notes: tuple[str, ...]
@@ -79,24 +128,39 @@ def predict(
     inputs: Inputs | None = None,
     machine: Machine | None = None,
     load: Load = DEFAULT_LOAD,
+    analyse: bool = True,
 ) -> CostReport:
-    """Simulate one step and compare it with its bounds; `inputs` in place of what `load` lets expect."""
+    """Simulate one step and compare it with its bounds; `inputs` in place of what `load` lets expect.
+
+    `analyse` looks into the step too: the bounds of dependences, idle times by cause and the critical path, which take
+    several times as long as the simulation.
+    """
     machine = machine or Machine.of(target)
-    timeline = simulate(program, machine, inputs, load=load)
     given = inputs_of(program, inputs, load)
-    return report(timeline, bounds(program, machine, timeline, given), machine, target, given)
+    timeline = simulate_traced(program, machine, given) if analyse else simulate(program, machine, given)
+    expected = {name: given[name][0] for name in expected_inputs(program, load, given.get("active"))}
+    return report(timeline, bounds(program, machine, timeline, given), machine, target, given, load, expected)
 
 
-def report(timeline: Timeline, least: Bounds, machine: Machine, target: Target, inputs: Inputs) -> CostReport:
-    distances = least.distances(timeline.step_ns)
-    times = {"hbm": least.hbm_ns, "compute": least.compute_ns, "latency": least.latency_ns}
+def report(
+    timeline: Timeline,
+    least: Bounds,
+    machine: Machine,
+    target: Target,
+    inputs: Inputs,
+    load: Load = DEFAULT_LOAD,
+    expected: Mapping[str, float] | None = None,
+) -> CostReport:
+    """`expected` are the scalars of `inputs` that the load says."""
+    idle = idle_times(timeline.trace, timeline.step_ns) if timeline.trace else ()
+    causes = {cause: us(sum(part.ns for part in idle if part.cause == cause)) for cause in CAUSES}
     return CostReport(
         step_us=us(timeline.step_ns),
         dispatch_us=target.cost.dispatch_us,
         clock_mhz=round(machine.clock_ghz * 1000.0, 3),
         position=tuple(round(value) for value in inputs.get("position", ())),
         active_rows=sum(1 for value in inputs.get("active", ()) if value),
-        bounds={name: BoundReport(us(time), rounded(distances[name])) for name, time in times.items()},
+        bounds=bound_reports(least, timeline.step_ns),
         binding=least.largest[0],
         hbm_bytes_read=sum(timeline.read.values()),
         hbm_bytes_written=sum(timeline.written.values()),
@@ -108,8 +172,32 @@ def report(timeline: Timeline, least: Bounds, machine: Machine, target: Target, 
         issue_us=us(sum(phase.issue_cycles for phase in timeline.phases) / machine.clock_ghz),
         stall_us=us(timeline.stall_ns),
         phases=tuple(phase_report(phase) for phase in timeline.phases),
+        idle=tuple(IdleReport(part.phase, part.cause, us(part.ns)) for part in idle),
+        idle_causes={cause: time for cause, time in causes.items() if time},
+        critical_path=path_report(timeline.trace, timeline.step_ns) if timeline.trace else None,
+        load=LoadReport(load.routing.name, load.experts, expected or {}),
         priced_by=timeline.priced_by,
         notes=timeline.notes,
+    )
+
+
+def bound_reports(least: Bounds, step_ns: float) -> dict[str, BoundReport]:
+    distances, found = least.distances(step_ns), {}
+    for name, ns in least.named.items():
+        largest, share = least.parts.get(name, (None, None))
+        found[name] = BoundReport(us(ns), rounded(distances[name]), largest, rounded(share))
+    return found
+
+
+def path_report(trace: Trace, step_ns: float) -> PathReport:
+    path = critical_path(trace, step_ns)
+    middle = period(path)
+    return PathReport(
+        causes={cause: us(ns) for cause, ns in shares(path).items()},
+        largest={what: us(ns) for what, ns in largest_parts(path).items()},
+        period=None if middle is None else middle.name,
+        period_us=None if middle is None else us(middle.ns),
+        words=() if middle is None else tuple((stretch.what, us(stretch.ns)) for stretch in middle.stretches),
     )
 
 

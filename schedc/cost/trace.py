@@ -37,6 +37,8 @@ class Flight:
     began: float = 0.0
     ended: float = 0.0
     late: float = 0.0
+    peer: int = -1
+    """The device that a message comes from, if it is known."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,8 @@ class Executed:
     cause: Flight | None = None
     iteration: tuple[str, int] | None = None
     """Counter and value of the outermost loop."""
+    computes: bool = False
+    """Whether it is a computation."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from schedc.cost.simulate import Device, Run, inputs_of
 from schedc.cost.timeline import PhaseTime, Timeline
 from schedc.cost.trace import Executed, Flight, Touches, Trace
 from schedc.cost.values import ranked_value_of
-from schedc.ir.program import BLOCKS, Loop, Op, Program, RemoteStart, scalars_set
+from schedc.ir.program import BLOCKS, Compute, Loop, Op, Program, RemoteStart, scalars_set
 
 
 def simulate_traced(
@@ -70,6 +70,7 @@ class _Traced(Device):
         reads, writes = self.touches.accesses(op, scope)
         sets, name, of = scalars_set(op), self.touches.name(op), self.touches.chosen(op, scope)
         peer = ranked_value_of(op.peer, scope, self.scalar_index) if isinstance(op, RemoteStart) else None
+        computes = isinstance(op, Compute)
         ranks, at = range(self.program.devices), None if outer is None else scope[outer]
 
         def recorded() -> None:
@@ -81,6 +82,7 @@ class _Traced(Device):
                 sender = next((rank for rank in (there, *ranks) if peer(counters, scalars, rank) == 0), there)
             if self.flight is not None:
                 self.flight.name = name if of is None else name + of(counters, scalars)
+                self.flight.peer = -1 if peer is None else sender
             self.executed.append(
                 Executed(
                     number,
@@ -95,6 +97,7 @@ class _Traced(Device):
                     self.flight,
                     self.cause,
                     None if outer is None or at is None else (outer, counters[at]),
+                    computes,
                 )
             )
 
