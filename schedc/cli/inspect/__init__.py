@@ -10,6 +10,7 @@ from schedc.cli.inspect.placement import placement
 from schedc.cli.inspect.semaphores import semaphores
 from schedc.cli.inspect.timeline import timeline
 from schedc.cli.inspect.transfers import transfers
+from schedc.cli.inspect.vmem import vmem
 from schedc.cli.options import ScheduleOptions, with_options, with_schedule_options
 from schedc.cli.table_options import TableOptions
 
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, timeline):
+    for command in (ir, timeline, vmem):
         group.command()(with_schedule_options(command))
     for table in (buffers, transfers, semaphores, phases, placement, collectives):
         group.command()(with_options(table, options=ScheduleOptions, table=TableOptions))

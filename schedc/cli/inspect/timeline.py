@@ -1,47 +1,143 @@
-"""`schedc inspect timeline`: the predicted step as a picture."""
+"""`schedc inspect timeline`: the predicted step as a page, as a trace, or as a picture."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, program_of
+from schedc.cli.inspect.opened import Rows, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.inspect.subject import Subject
+
+PAGES, TRACES, PICTURES = (".html",), (".json", ".json.gz", ".pftrace"), (".png", ".svg", ".pdf")
 
 
 def timeline(
     model: ModelOrFolder,
     options: ScheduleOptions,
     rows: Rows = 1,
-    output: Annotated[Path, typer.Option("-o", "--output", help="PNG, SVG or PDF, by its suffix.")] = Path(
-        "timeline.png"
-    ),
-    start: Annotated[float, typer.Option("--from", help="First µs of the picture.")] = 0.0,
-    end: Annotated[float | None, typer.Option("--to", help="Last µs; the whole step if not given.")] = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            help="A page (.html), a trace for Perfetto (.json, .json.gz, .pftrace) or a picture (.png, .svg, .pdf).",
+        ),
+    ] = Path("timeline.html"),
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="MODEL|FOLDER|POLICY",
+            help="Beside it in the page: another folder or model, or the same model under another policy.",
+        ),
+    ] = None,
+    start: Annotated[float, typer.Option("--from", help="First µs that is shown.")] = 0.0,
+    end: Annotated[
+        float | None, typer.Option("--to", help="Last µs that is shown.", show_default="the end of the step")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Draw the predicted step: what the core does, where it waits, which transfers have the HBM.
+    """Show the predicted step: what the core does, where it waits, which transfers have the HBM, what VMEM holds.
 
-    Example:
+    Examples:
 
-      schedc inspect timeline smollm2-135m --from 20 --to 40 -o timeline.svg
+      schedc inspect timeline kimi-k3 --target tpu7x:2x2x4 --set slot_mib=4 -o k3.html
+
+      schedc inspect timeline smollm2-135m --against just_in_time -o both.html
+
+      schedc inspect timeline out/smollm2-135m -o trace.pftrace
     """
-    from schedc.cost.machine import Machine
+    kind = _suffix(output)
+    if against is not None and kind not in PAGES:
+        raise UserError(f"--against {against}: two schedules beside each other are shown in a page: -o NAME.html")
+    if kind in TRACES and (start or end is not None):
+        raise UserError(f"{output}: a trace has the whole step; --from and --to are for pages and pictures")
+    subject = subject_of(model, options, rows)
+    facts: dict[str, object] = {"output": str(output)}
+    try:
+        if kind in PICTURES:
+            facts |= _picture(subject, output, start, end)
+        elif kind in TRACES:
+            facts |= _trace(subject, output)
+        else:
+            other = None if against is None else _other(against, options, rows, model)
+            facts |= _page(subject, other, output, start, end)
+    except OSError as error:
+        raise UserError(f"{output}: cannot be written: {error.strerror or error}") from None
+    if json:
+        print_json(facts)
+    else:
+        named = ", ".join(f"{value:,} {name}" for name, value in facts.items() if isinstance(value, int))
+        typer.echo(f"wrote {output}: step of {facts['step_us']:,.1f} µs{', ' if named else ''}{named}")
+
+
+def _suffix(output: Path) -> str:
+    known = (*PAGES, *TRACES, *PICTURES)
+    found = next((suffix for suffix in known if output.name.endswith(suffix)), None)
+    if found is None:
+        raise UserError(f"{output}: what it is to be is told by its suffix: {', '.join(known)}")
+    return found
+
+
+def _picture(subject: "Subject", output: Path, start: float, end: float | None) -> dict[str, object]:
     from schedc.cost.picture import draw
     from schedc.cost.simulate import simulate
-    from schedc.ir.text_parse import parse_program
-    from schedc.target.target import parse_target
 
-    text, _ = program_of(model, options, rows)
-    program = parse_program(text)
-    facts = dict(program.attributes)
-    machine = Machine.of(parse_target(str(facts["target"]), program.devices))
-    made = simulate(program, machine, events=True)
-    last = made.step_ns / 1e3 if end is None else end
-    title = f"{facts['model']}, rows {facts['rows']}, policy {facts['policy']}: step of {made.step_ns / 1e3:.1f} µs"
+    made = simulate(subject.program, subject.machine, events=True)
+    step = made.step_ns / 1e3
+    last = step if end is None else end
+    rows = dict(subject.program.attributes).get("rows")
+    title = f"{subject.spec.name}, rows {rows}, policy {subject.policy}: step of {step:.1f} µs"
     draw(made, output, start, last, title)
-    if json:
-        print_json({"step_us": made.step_ns / 1e3, "from_us": start, "to_us": last, "picture": str(output)})
+    return {"step_us": step, "from_us": start, "to_us": last}
+
+
+def _trace(subject: "Subject", output: Path) -> dict[str, object]:
+    from schedc.inspect.seen import seen
+    from schedc.inspect.tracks import tracks_of
+
+    found = seen(subject)
+    tracks = tracks_of(found.history, found.sources, found.vmem)
+    if output.suffix == ".pftrace":
+        from schedc.inspect.perfetto_trace import write_perfetto_trace
+
+        write_perfetto_trace(tracks, output)
     else:
-        typer.echo(f"wrote {output}: {start:g} to {last:g} µs of {made.step_ns / 1e3:.1f} µs")
+        from schedc.inspect.chrome_trace import write_chrome_trace
+
+        write_chrome_trace(tracks, output)
+    step = found.history.timeline.step_ns / 1e3
+    return {"step_us": step, "tracks": len(tracks.names), "slices": len(tracks.slices), "flows": len(tracks.flows)}
+
+
+def _page(
+    subject: "Subject", other: "Subject | None", output: Path, start: float, end: float | None
+) -> dict[str, object]:
+    from schedc.inspect.html_page import page
+    from schedc.inspect.seen import seen
+
+    shown = [seen(one) for one in (subject, other) if one is not None]
+    text = page(shown, start, end)
+    output.write_text(text, encoding="utf-8")
+    return {"step_us": shown[0].history.timeline.step_ns / 1e3, "bytes": len(text.encode())}
+
+
+def _other(text: str, options: ScheduleOptions, rows: int, model: str) -> "Subject":
+    """A folder or a model; else the name of a policy for the same model."""
+    from dataclasses import replace
+
+    from schedc.schedule.registry import POLICIES
+    from schedc.spec.load import list_models
+
+    if text in POLICIES or ".py:" in text:
+        return subject_of(model, replace(options, policy=text, settings=None), rows)
+    if Path(text).is_dir():
+        return subject_of(text, ScheduleOptions(), 1)
+    if text not in list_models() and not Path(text).is_file():
+        raise UserError(f"--against {text}: is no folder, no model and no policy; policies: {', '.join(POLICIES)}")
+    return subject_of(text, options, rows)

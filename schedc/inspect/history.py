@@ -1,0 +1,325 @@
+"""A simulated step put together: transfers from their start over their wait to their use, waits, phases, layers."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from schedc.cost.inputs import Inputs
+from schedc.cost.machine import Machine
+from schedc.cost.operations import FEATURES, Work
+from schedc.cost.timeline import Event, Timeline
+from schedc.inspect.arrivals import Arrival, Taking, taken
+from schedc.inspect.occupancy import Fill, Occupant, occupants
+from schedc.inspect.record import Step, Touched, record
+from schedc.ir.program import (
+    BLOCKS,
+    ROW_BYTES,
+    Await,
+    Barrier,
+    Compute,
+    Loop,
+    Op,
+    Phase,
+    Program,
+    RemoteStart,
+    Start,
+    Wait,
+    walk,
+)
+from schedc.target.target import Target
+
+Lane = Literal["hbm", "link"]
+_PRODUCTS = frozenset({"drain", "tiles"})
+"""What of the features of a cost says that the MXU is used: its drain, or tiles of keys and values."""
+_PLACE = re.compile(r"_\d+_\d+$")
+
+
+@dataclass(slots=True)
+class Transfer:
+    """Steps are indices of `History.steps`; times are in ns. It moves data from `began` to `left`."""
+
+    lane: Lane
+    step: int
+    op: int
+    route: int
+    """Of a message: 0 for a device of the same chip, else the number of the link."""
+    source: Touched
+    target: Touched
+    semaphore: str
+    issued: float
+    began: float
+    left: float
+    """The link is free for the next message; of a transfer of the HBM, `ended`."""
+    ended: float
+    """All of it is where it should be."""
+    wait: int | None = None
+    """The wait that took its last row: where the core knows that it has arrived."""
+    first_use: int | None = None
+    """The first computation that reads what it brought."""
+    last_use: int | None = None
+
+    @property
+    def bytes(self) -> int:
+        return self.source.rows * ROW_BYTES
+
+    @property
+    def name(self) -> str:
+        return f"{self.source.storage} -> {self.target.storage}"
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """A wait or a barrier: the core came at `reached` and went on at `ended`."""
+
+    step: int
+    reached: float
+    ended: float
+    semaphore: str
+    """Empty for a barrier."""
+    took: tuple[int, ...] = ()
+    """Transfers whose last rows it took, as indices of `History.transfers`."""
+
+    @property
+    def blocked(self) -> bool:
+        return self.ended > self.reached
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A phase or a layer, from `began` to `ended` (ns)."""
+
+    name: str
+    began: float
+    ended: float
+    op: int
+
+
+@dataclass(frozen=True)
+class History:
+    program: Program
+    timeline: Timeline
+    ops: tuple[Op, ...]
+    """Every operation of the program, in the order of `program.walk`."""
+    phase_of: tuple[str, ...]
+    """The innermost phase of every operation, empty outside of phases."""
+    steps: tuple[Step, ...]
+    """Executions of operations that are no blocks, in the order of the program's execution."""
+    transfers: tuple[Transfer, ...]
+    waits: tuple[Waited, ...]
+    phases: tuple[Span, ...]
+    layers: tuple[Span, ...]
+    on_mxu: frozenset[int]
+    """Computations with products, which the MXU makes."""
+    occupants: tuple[Occupant, ...]
+    """What transfers brought into VMEM, and until when it was read."""
+
+    @property
+    def title(self) -> str:
+        facts = dict(self.program.attributes)
+        named = ", ".join(f"{name} {facts[name]}" for name in ("rows", "context", "policy") if name in facts)
+        return f"{facts.get('model', self.program.name)}{', ' if named else ''}{named}"
+
+
+def history(program: Program, machine: Machine, inputs: Inputs | None = None) -> History:
+    """Simulate `program` once and put together what happened. Raises as `simulate` does."""
+    timeline, recorded = record(program, machine, inputs)
+    ops = tuple(walk(program.body))
+    steps = tuple(step for step in recorded if not isinstance(ops[step.op], BLOCKS))
+    transfers = _transfers(steps, ops, timeline.events, machine)
+    waits = _waits(steps, ops, timeline.events)
+    waits = _matched(transfers, waits, ops, steps)
+    held = _use(program, transfers, steps, ops)
+    blocks = sorted((s for s in recorded if isinstance(ops[s.op], Phase)), key=lambda s: (s.began, -s.ended))
+    phases = tuple(Span(_phase_name(ops[s.op]), s.began, s.ended, s.op) for s in blocks)
+    layers = _layers(blocks, ops, program.body)
+    return History(
+        program=program,
+        timeline=timeline,
+        ops=ops,
+        phase_of=_phases_of(program),
+        steps=steps,
+        transfers=transfers,
+        waits=waits,
+        phases=phases,
+        layers=layers,
+        on_mxu=frozenset(
+            n for n, op in enumerate(ops) if isinstance(op, Compute) and _uses_mxu(op, machine.table.target)
+        ),
+        occupants=held,
+    )
+
+
+def _uses_mxu(op: Compute, target: Target) -> bool:
+    """Whether its cost counts products."""
+    features = FEATURES.get(op.kind)
+    return features is not None and not _PRODUCTS.isdisjoint(features(Work.of(op, target)))
+
+
+def _use(
+    program: Program, transfers: tuple[Transfer, ...], steps: tuple[Step, ...], ops: tuple[Op, ...]
+) -> tuple[Occupant, ...]:
+    """Say of transfers what reads their data. Where a message from a peer lies is the peer's to say: its slot counts.
+
+    Gives what lies in the buffers that the HBM's transfers fill.
+    """
+    rows = {buffer.name: buffer.rows for buffer in program.buffers}
+    computing = {number for number, op in enumerate(ops) if isinstance(op, Compute)}
+    fills = [Fill(index, t.step, t.wait, t.target) for index, t in enumerate(transfers) if t.lane == "hbm"]
+    held = occupants(fills, steps, rows, computing)
+    for occupant in held:
+        transfer = transfers[occupant.transfer]
+        transfer.first_use, transfer.last_use = occupant.first_use, occupant.last_use
+    reads: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for number, step in enumerate(steps):
+        for touched in step.touched if step.op in computing else ():
+            if touched.reads and touched.storage in rows:
+                reads[touched.storage, touched.row // rows[touched.storage]].append(number)
+    for t in transfers:
+        if t.lane == "link" and t.wait is not None and t.target.storage in rows:
+            slot = reads[t.target.storage, t.target.row // rows[t.target.storage]]
+            at = bisect_right(slot, t.wait)
+            t.first_use = t.last_use = slot[at] if at < len(slot) else None
+    return held
+
+
+def _phase_name(op: Op) -> str:
+    assert isinstance(op, Phase)
+    return op.name
+
+
+def _phases_of(program: Program) -> tuple[str, ...]:
+    found: list[str] = []
+
+    def visit(ops: tuple[Op, ...], phase: str) -> None:
+        for op in ops:
+            inner = op.name if isinstance(op, Phase) else phase
+            found.append(inner)
+            if isinstance(op, BLOCKS):
+                visit(op.body, inner)
+
+    visit(program.body, "")
+    return tuple(found)
+
+
+def _by_op(events: Sequence[Event], lanes: tuple[str, ...]) -> dict[int, list[Event]]:
+    """In the order in which they were issued, which is that of their executions."""
+    found: dict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        if event.lane in lanes:
+            found[event.op].append(event)
+    for several in found.values():
+        several.sort(key=lambda event: event.issued_ns)
+    return found
+
+
+def _transfers(
+    steps: tuple[Step, ...], ops: tuple[Op, ...], events: Sequence[Event], machine: Machine
+) -> tuple[Transfer, ...]:
+    times = {op: iter(several) for op, several in _by_op(events, ("hbm", "link")).items()}
+    per_chip, links = machine.network.devices_per_chip, machine.network.links
+    found = []
+    for index, step in enumerate(steps):
+        op = ops[step.op]
+        if not isinstance(op, (Start, RemoteStart)):
+            continue
+        event = next(times.get(step.op, iter(())), None)
+        if event is None:
+            continue  # it never arrived: nothing waited for it before the step was over
+        lane: Lane = "hbm" if isinstance(op, Start) else "link"
+        chips = step.peer // per_chip
+        route = 0 if chips == 0 else 1 + (chips - 1) % links
+        latency = 0.0
+        if lane == "link":
+            latency = machine.network.link_latency_ns if route else machine.network.sibling_latency_ns
+            latency += machine.skew_ns
+        found.append(
+            Transfer(
+                lane=lane,
+                step=index,
+                op=step.op,
+                route=route if lane == "link" else -1,
+                source=step.touched[0],
+                target=step.touched[1],
+                semaphore=step.semaphores[-1],
+                issued=event.issued_ns,
+                began=event.began_ns,
+                left=max(event.began_ns, event.ended_ns - latency),
+                ended=event.ended_ns,
+            )
+        )
+    return tuple(found)
+
+
+def _waits(steps: tuple[Step, ...], ops: tuple[Op, ...], events: Sequence[Event]) -> tuple[Waited, ...]:
+    times = {op: iter(several) for op, several in _by_op(events, ("wait",)).items()}
+    found = []
+    for index, step in enumerate(steps):
+        if isinstance(ops[step.op], (Wait, Await, Barrier)):
+            event = next(times[step.op])
+            semaphore = step.semaphores[0] if step.semaphores else ""
+            found.append(Waited(index, event.began_ns, event.ended_ns, semaphore))
+    return tuple(found)
+
+
+def _matched(
+    transfers: tuple[Transfer, ...], waits: tuple[Waited, ...], ops: tuple[Op, ...], steps: tuple[Step, ...]
+) -> tuple[Waited, ...]:
+    """Waits with what they took; says so of transfers too. A message is also waited for where it was sent."""
+    arrivals = [Arrival(t.semaphore, t.ended, t.target.rows, index) for index, t in enumerate(transfers)]
+    for index, t in enumerate(transfers):
+        if t.lane == "link":
+            arrivals.append(Arrival(steps[t.step].semaphores[0], t.left, t.target.rows, index))
+    takings = []
+    for index, wait in enumerate(waits):
+        op = ops[steps[wait.step].op]
+        if isinstance(op, Wait):
+            takings.append(Taking(wait.semaphore, op.rows, index))
+    took: dict[int, list[int]] = defaultdict(list)
+    for arrival, wait_index in taken(arrivals, takings):
+        took[wait_index].append(arrival.transfer)
+        if arrival.semaphore == transfers[arrival.transfer].semaphore:
+            transfers[arrival.transfer].wait = waits[wait_index].step
+    return tuple(replace(wait, took=tuple(took[index])) for index, wait in enumerate(waits))
+
+
+def _layers(phases: Sequence[Step], ops: tuple[Op, ...], body: tuple[Op, ...]) -> tuple[Span, ...]:
+    """Phases one after the other in the same trip of a loop over layers, or with the same place in their names.
+
+    A name that ends in `_1_2` is that of place 2 of the pattern of run 1.
+    """
+    loops = _layer_loops(body)
+    layers: list[Span] = []
+    last: object = None
+    for phase in phases:
+        place = _place(ops[phase.op])
+        trips = tuple((counter, trip) for counter, trip in phase.trips[:1] if counter in loops)
+        key = (trips, place) if trips or place else None
+        if key is not None and key == last:
+            layers[-1] = replace(layers[-1], ended=max(layers[-1].ended, phase.ended))
+        elif key is not None:
+            layers.append(Span(f"layer {len(layers)}", phase.began, phase.ended, phase.op))
+        last = key
+    return tuple(layers)
+
+
+def _layer_loops(body: tuple[Op, ...]) -> set[str]:
+    """Counters of the loops with whole layers in them: no phase of the same place is outside, as of one of experts."""
+    inside = {
+        op.counter: [_place(o) for o in walk(op.body) if isinstance(o, Phase)] for op in body if isinstance(op, Loop)
+    }
+    places = Counter(_place(op) for op in walk(body) if isinstance(op, Phase))
+    return {
+        counter
+        for counter, found in inside.items()
+        if found and all(not place or places[place] == number for place, number in Counter(found).items())
+    }
+
+
+def _place(op: Op) -> str:
+    found = _PLACE.search(_phase_name(op))
+    return found.group() if found else ""

@@ -1,0 +1,123 @@
+"""A simulated step, operation by operation: what was executed when, and which rows and semaphores it touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from schedc.cost.inputs import Inputs
+from schedc.cost.machine import Machine
+from schedc.cost.simulate import Device, Run, inputs_of
+from schedc.cost.timeline import PhaseTime, Timeline
+from schedc.cost.values import value_of
+from schedc.ir.program import Await, Compute, Op, Program, Region, RemoteStart, SemaphoreRef, Start, Wait
+
+Note = Callable[[], tuple[tuple["Touched", ...], tuple[str, ...], int]]
+"""What is touched by the execution that follows: regions, semaphores, the peer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """`rows` rows of a buffer or an HBM array from `row`, which counts from slot 0."""
+
+    storage: str
+    row: int
+    rows: int
+    reads: bool
+    writes: bool
+
+    @property
+    def end(self) -> int:
+        return self.row + self.rows
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of operation `op` of `walk(program.body)`, on the core from `began` to `ended` (ns).
+
+    Of a block such as a phase or a loop, all of it.
+    """
+
+    op: int
+    began: float
+    ended: float
+    trips: tuple[tuple[str, int], ...]
+    """The counters of the loops around it, outermost first."""
+    touched: tuple[Touched, ...] = ()
+    semaphores: tuple[str, ...] = ()
+    """As `name[index]`: what a wait takes from, what a start signals; of a message `sent`, then `arrived`."""
+    peer: int = 0
+
+
+@dataclass
+class Recorder(Device):
+    """A device that takes notes of every operation that it executes, in the order of their ends."""
+
+    steps: list[Step] = field(default_factory=list)
+
+    def _compile(self, op: Op, scope: dict[str, int], phase: PhaseTime) -> Run:
+        number = self.compiled
+        run = super()._compile(op, scope, phase)
+        note, loops, counters = self._note(op, scope), tuple(scope.items()), self.counters
+
+        def recorded() -> None:
+            began = self.now
+            touched, semaphores, peer = note()
+            run()
+            trips = tuple((name, counters[index]) for name, index in loops)
+            self.steps.append(Step(number, began, self.now, trips, touched, semaphores, peer))
+
+        return recorded
+
+    def _note(self, op: Op, scope: dict[str, int]) -> Note:
+        match op:
+            case Start():
+                regions = [(op.source, True, False), (op.target, False, True)]
+                return self._notes(regions, [op.semaphore], scope)
+            case RemoteStart():
+                regions = [(op.source, True, False), (op.target, False, True)]
+                notes = self._notes(regions, [op.sent, op.arrived], scope)
+                peer = value_of(op.peer, scope, self.scalar_index)
+                return lambda: (*notes()[:2], peer(self.counters, self.scalars))
+            case Wait(semaphore, _) | Await(semaphore, _):
+                return self._notes([], [semaphore], scope)
+            case Compute():
+                operands = [(o.region, o.access != "write", o.access != "read") for o in op.operands]
+                return self._notes(operands, [], scope)
+            case _:
+                return lambda: ((), (), 0)
+
+    def _notes(
+        self, regions: list[tuple[Region, bool, bool]], semaphores: list[SemaphoreRef], scope: dict[str, int]
+    ) -> Note:
+        strides = {buffer.name: buffer.rows for buffer in self.program.buffers}
+        touching = [
+            (
+                region.storage,
+                strides.get(region.storage, 0),
+                value_of(region.slot, scope, self.scalar_index),
+                value_of(region.offset, scope, self.scalar_index),
+                region.rows,
+                reads,
+                writes,
+            )
+            for region, reads, writes in regions
+        ]
+        signals = [(ref.name, value_of(ref.index, scope, self.scalar_index)) for ref in semaphores]
+        counters, scalars = self.counters, self.scalars
+
+        def note() -> tuple[tuple[Touched, ...], tuple[str, ...], int]:
+            touched = tuple(
+                Touched(name, stride * slot(counters, scalars) + offset(counters, scalars), rows, reads, writes)
+                for name, stride, slot, offset, rows, reads, writes in touching
+            )
+            return touched, tuple(f"{name}[{index(counters, scalars)}]" for name, index in signals), 0
+
+        return note
+
+
+def record(program: Program, machine: Machine, inputs: Inputs | None = None) -> tuple[Timeline, tuple[Step, ...]]:
+    """`simulate` with its events, and every execution of an operation, in the order of their ends."""
+    device = Recorder(program, machine, inputs_of(program, inputs), keep_events=True)
+    timeline = device.run()
+    return timeline, tuple(device.steps)

@@ -1,0 +1,89 @@
+"""`schedc inspect vmem` and `schedc inspect timeline`: files, JSON, refusals."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from schedc.compiler.output import read_output
+from schedc.inspect.seen import seen
+from schedc.inspect.subject import of_folder
+from schedc.ir.program import ROW_BYTES, Start
+from tests.cli.conftest import Command, refused
+
+
+@pytest.fixture
+def folder(schedc: Command, tmp_path: Path) -> Path:
+    assert schedc("compile", "smollm2-135m", "--no-check", "-o", "out").code == 0
+    return tmp_path / "out"
+
+
+def test_the_map_of_a_folder_has_what_the_compiler_takes_as_its_report_says(schedc: Command, folder: Path) -> None:
+    report = folder / "report.json"
+    data = json.loads(report.read_text())
+    data["compiler"] = {"vmem_bytes": {"scratch": 1, "internal": 73_728, "spill": 315_392, "other": 0}}
+    report.write_text(json.dumps(data))
+    found = schedc("inspect", "vmem", "out", "--json").json()
+    assert found["compiler_bytes"] == {"internal": 73_728, "spill": 315_392}
+    pools = sum(pool["rows"] for pool in found["pools"].values()) * ROW_BYTES
+    assert found["slack_bytes"] == found["limit_bytes"] - pools - 73_728 - 315_392
+    assert "compiler  spill 0.30 MiB" in schedc("inspect", "vmem", "out").out
+    report.write_text('{"compiler": {"vmem_bytes": 3}}')
+    assert "is not a report of schedc" in refused(schedc("inspect", "vmem", "out"))
+
+
+def test_lines_of_the_kernel_are_said_only_of_the_kernel_that_is_emitted(folder: Path) -> None:
+    found = seen(of_folder(read_output(folder)))
+    lines = found.sources.kernel.split("\n")
+    starts = [n for n, op in enumerate(found.history.ops) if isinstance(op, Start)]
+    assert all("copy(" in lines[(found.sources.kernel_lines[n] or 0) - 1] for n in starts)
+    assert all(found.sources.ir_text(n).startswith("start ") for n in starts)
+    kernel = folder / "kernel.py"
+    kernel.write_text(kernel.read_text() + "# mine\n")
+    changed = seen(of_folder(read_output(folder))).sources
+    assert changed.kernel == "" and set(changed.kernel_lines) == {None}
+
+
+def test_a_schedule_that_does_not_fit_is_shown_with_what_clashes(schedc: Command, tmp_path: Path) -> None:
+    asked = ("inspect", "vmem", "smollm2-135m", "--set", "depth=40")
+    said = schedc(*asked, "--json", "-o", "clash.png")
+    assert said.code == 1 and "does not fit the VMEM" in said.err
+    assert said.json()["clash"] == ["weights_slot"] and said.json()["slack_bytes"] < 0
+    assert (tmp_path / "clash.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_map_as_a_picture(schedc: Command, tmp_path: Path) -> None:
+    asked = ("inspect", "vmem", "smollm2-135m", "--from", "10", "--to", "40", "-o")
+    assert schedc(*asked, "map.svg").code == 0
+    assert "<svg" in (tmp_path / "map.svg").read_text()
+    assert "is written as .svg, .png, .pdf" in refused(schedc(*asked, "map.jpeg"))
+    assert "--to must be more than --from" in refused(schedc(*asked[:-1], "--to", "5", "-o", "map.png"))
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz", "trace.pftrace", "page.html", "picture.svg"])
+def test_what_a_timeline_is_written_as_is_told_by_the_suffix(schedc: Command, tmp_path: Path, name: str) -> None:
+    said = schedc("inspect", "timeline", "smollm2-135m", "-o", name, "--json")
+    assert said.code == 0, said.err
+    assert said.json()["output"] == name and said.json()["step_us"] > 100
+    data = (tmp_path / name).read_bytes()
+    assert data.startswith({".json": b"{", ".gz": b"\x1f\x8b", ".html": b"<!doctype html>", ".svg": b"<?xml"}.get(
+        Path(name).suffix, b"\n"
+    ))  # fmt: skip
+
+
+def test_timelines_that_cannot_be_are_refused(schedc: Command) -> None:
+    asked = ("inspect", "timeline", "smollm2-135m")
+    assert "told by its suffix: .html, .json" in refused(schedc(*asked, "-o", "x.txt"))
+    assert "-o NAME.html" in refused(schedc(*asked, "-o", "x.json", "--against", "just_in_time"))
+    assert "a trace has the whole step" in refused(schedc(*asked, "-o", "x.json", "--from", "3"))
+    assert "no folder, no model and no policy" in refused(schedc(*asked, "-o", "x.html", "--against", "nothing"))
+    assert "cannot be written" in refused(schedc(*asked, "-o", "no/where/x.html"))
+
+
+def test_a_folder_is_shown_against_another_policy_of_the_model(schedc: Command, folder: Path, tmp_path: Path) -> None:
+    said = schedc("inspect", "timeline", "smollm2-135m", "--against", "out", "-o", "both.html")
+    assert said.code == 0, said.err
+    text = (tmp_path / "both.html").read_text()
+    assert "smollm2-135m, rows 1, context 4096, policy ring against smollm2-135m" in text
+    late = "has been compiled; --policy cannot be given"
+    assert late in refused(schedc("inspect", "timeline", "out", "--against", "just_in_time", "-o", "both.html"))
