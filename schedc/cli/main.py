@@ -25,6 +25,7 @@ from schedc.cli import (
     profile,
     published,
     run,
+    sweep,
     targets,
     verify,
 )
@@ -138,6 +139,7 @@ COMMANDS = (
     targets,
     policies,
     published,
+    sweep,
     cache,
     doctor,
 )
