@@ -53,6 +53,15 @@ def to_stderr() -> "Console":
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
+def for_source() -> "Console":
+    """Records what is printed on it, for `export_html`, and shows nothing."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    return Console(record=True, file=StringIO(), width=400, highlight=False, markup=False, emoji=False)
+
+
 def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
 

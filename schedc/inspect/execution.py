@@ -46,6 +46,8 @@ class Executed(NamedTuple):
     needs: tuple[str, ...] = ()
     """Scalar arrays, set in the program, on which it depends what it touches and whether it is executed."""
     sets: tuple[str, ...] = ()
+    stall_ns: float = 0.0
+    """How long the core was blocked in it."""
 
 
 def execute(program: Program, machine: Machine, inputs: Inputs | None = None) -> tuple[Timeline, list[Executed]]:
@@ -85,7 +87,7 @@ class _Recording(Device):
         signals, sent, amount = self._semaphores(op, scope)
 
         def recorded() -> None:
-            began = self.now
+            began, stalled = self.now, phase.stall_ns
             run()
             executed.append(
                 Executed(
@@ -101,6 +103,7 @@ class _Recording(Device):
                     sent(),
                     needs,
                     sets,
+                    phase.stall_ns - stalled,
                 )
             )
 

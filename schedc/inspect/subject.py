@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from schedc.compiler.output import PROGRAM, Output
+from schedc.compiler.output import PROFILE, PROGRAM, Output
 from schedc.compiler.pipeline import Request, build
 from schedc.cost.machine import Machine
+from schedc.cost.profile import Profile, read_profile
 from schedc.inspect.flow import Flow, flow_of
 from schedc.ir.program import Program
 from schedc.ir.text_parse import parse_program
@@ -37,8 +38,20 @@ class Subject:
         return Request(self.spec, self.target, self.shape, self.policy, self.settings)
 
     @cached_property
+    def profile(self) -> Profile | None:
+        """The TPU compiler's cycles of its operations, of a folder that it has checked."""
+        path = None if self.folder is None else self.folder / PROFILE
+        return read_profile(str(path)) if path is not None and path.is_file() else None
+
+    @cached_property
     def machine(self) -> Machine:
+        """As `schedc compile` predicts: by the table of operations."""
         return Machine.of(self.target)
+
+    @cached_property
+    def priced(self) -> Machine:
+        """Charged with the compiler's own cycles, where it has given any."""
+        return self.machine if self.profile is None else replace(self.machine, pricing=self.profile)
 
     @cached_property
     def flow(self) -> Flow:

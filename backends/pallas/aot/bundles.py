@@ -88,22 +88,24 @@ def cycles_of(analysis: str) -> Cycles:
     return Cycles(int(total[1]), int(empty[1]))
 
 
-def cycles_by_line(bundles: tuple[Bundle, ...], kernel_file: str) -> dict[int, int]:
-    """Bundles by line of the kernel file; their sum is the number of bundles.
+def lines_of(bundles: tuple[Bundle, ...], kernel_file: str) -> list[int]:
+    """Of every bundle, the line of the kernel file that it belongs to, 0 for none.
 
     A bundle belongs to the line with the most operations in it (of several, the first line). A bundle without located
-    operations, most often a stall, belongs to the next bundle that has some, which is the one that waits. The rest is
-    under line 0.
+    operations, most often a stall, belongs to the next bundle that has some, which is the one that waits.
     """
-    cycles: Counter[int] = Counter()
+    owners: list[int] = []
     waiting = 0
     for bundle in bundles:
         waiting += 1
         lines = Counter(line for operation in bundle.operations if (line := line_of(operation, kernel_file)))
         if lines:
             most = max(lines.values())
-            cycles[min(line for line, count in lines.items() if count == most)] += waiting
+            owners += [min(line for line, count in lines.items() if count == most)] * waiting
             waiting = 0
-    if waiting:
-        cycles[0] += waiting
-    return dict(sorted(cycles.items()))
+    return owners + [0] * waiting
+
+
+def cycles_by_line(bundles: tuple[Bundle, ...], kernel_file: str) -> dict[int, int]:
+    """Bundles by line of the kernel file, as `lines_of` gives them; their sum is the number of bundles."""
+    return dict(sorted(Counter(lines_of(bundles, kernel_file)).items()))

@@ -5,6 +5,8 @@ import typer
 from schedc.cli.inspect.buffers import buffers
 from schedc.cli.inspect.collectives import collectives
 from schedc.cli.inspect.ir import ir
+from schedc.cli.inspect.kernel import kernel
+from schedc.cli.inspect.llo import llo
 from schedc.cli.inspect.phases import phases
 from schedc.cli.inspect.placement import placement
 from schedc.cli.inspect.semaphores import semaphores
@@ -20,8 +22,9 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, timeline, vmem):
+    for command in (ir, kernel, timeline, vmem):
         group.command()(with_schedule_options(command))
     for table in (buffers, transfers, semaphores, phases, placement, collectives):
         group.command()(with_options(table, options=ScheduleOptions, table=TableOptions))
+    group.command()(llo)
     app.add_typer(group, name="inspect")
