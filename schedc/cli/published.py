@@ -40,12 +40,15 @@ def published(
         Path | None,
         typer.Option("--program", help="Write the program of the first step to this file, for `schedc check`."),
     ] = None,
+    routing: Annotated[
+        str, typer.Option("--routing", help="How rows choose experts: uniform, zipf:1.1, or a file of choices.")
+    ] = "uniform",
     json: Json = False,
 ) -> None:
     """Predict a hand-written kernel that others published: its order, transfers and exchanges, by its measured cycles.
 
     The schedule is data (schedc/published/schedules) and becomes a program of the same form as ours, which
-    `schedc check` proves. Experts are routed uniformly; the device with most of them sets the pace.
+    `schedc check` proves. The device with most of the chosen experts sets the pace.
 
     Examples:
 
@@ -55,6 +58,7 @@ def published(
 
       schedc published kimi-k3 --step 1 --program k3.ir && schedc check k3.ir
     """
+    from schedc.cost.routing import Load, parse_routing
     from schedc.ir.text_print import print_program
     from schedc.published.predict import predict_published, program_for
     from schedc.published.read import load_published
@@ -63,7 +67,8 @@ def published(
     demands = [_demand(step, context, position) for step in steps or DEFAULT_STEPS]
     if program is not None:
         write_text(program, print_program(program_for(schedule, demands[0])))
-    found = [predict_published(schedule, demand) for demand in demands]
+    load = Load(parse_routing(routing))
+    found = [predict_published(schedule, demand, load=load) for demand in demands]
     if json:
         print_json([prediction.to_dict() for prediction in found])
         return
@@ -84,7 +89,7 @@ def _demand(step: str, context: int, position: int | None) -> "Demand":
 
 COLUMNS: tuple[tuple[str, Any], ...] = (
     ("µs", lambda p: f"{p.step_us:,.0f}"),
-    ("even experts", lambda p: f"{p.device_us:,.0f}"),
+    ("even experts", lambda p: f"{p.even_us:,.0f}"),
     ("experts", lambda p: f"{p.experts:.1f}"),
     ("compute", lambda p: f"{p.compute_us:,.0f}"),
     ("HBM waits", lambda p: f"{p.transfer_us:,.0f}"),
