@@ -15,21 +15,17 @@ from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.ir.verify import verify
 from schedc.published.demand import Demand, cache_bytes, require_hbm
-from schedc.published.form import MIB, Phase, PublishedSchedule, Run
+from schedc.published.form import MIB, Phase
 from schedc.published.predict import machine_of, predict_published, program_for
 from schedc.published.read import load_published
 from schedc.target.target import parse_target
 
+from .short import shortened
+
 K3 = load_published("kimi-k3")
 TARGET = parse_target(K3.target, K3.devices)
 GIB = 2**30
-SHORT = (Run(repeat=1, pattern=("dense",)), Run(repeat=1, pattern=("kda", "kda", "mla", "kda", "mla", "mla")))
 PAGE = Path(__file__).parents[2] / "docs" / "kimi_k3.md"
-
-
-def shortened(schedule: PublishedSchedule) -> PublishedSchedule:
-    """Seven layers: every kind, and every kind behind every other."""
-    return schedule.model_copy(update={"layers": SHORT})
 
 
 def test_the_layers_are_69_of_kda_of_which_one_is_dense_and_24_of_latent_attention() -> None:
