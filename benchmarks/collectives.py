@@ -33,7 +33,7 @@ from schedc.ir.program import (
 from schedc.lower.collectives.group import Group, topology_of
 from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import ALGORITHMS, make_collective
-from schedc.lower.parts import WORK
+from schedc.lower.parts import WORK, compute
 from schedc.target.target import Target, parse_target
 from schedc.weights.layout import WordDtype
 
@@ -52,6 +52,7 @@ def program(rows: int, devices: int, collective: Collective | None) -> Program:
     if collective is not None:
         occurrence = (*collective.start(state, Const(0)), *complete(collective, state, Const(0)))
     declared = collective.declarations() if collective is not None else None
+    cleared = [compute("zero", writes={"out": region}) for region in declared.cleared] if declared else []
     buffers = (Buffer("state", WORK, rows), *(declared.buffers if declared else ()))
     made = Program(
         "collective",
@@ -60,7 +61,7 @@ def program(rows: int, devices: int, collective: Collective | None) -> Program:
         (Array("given", rows, "input"), Array("left", rows, "output")),
         (),
         (*(declared.semaphores if declared else ()), Semaphore("done")),
-        (Barrier(), *copied(Region("given", rows), state), *occurrence, *copied(state, Region("left", rows))),
+        (*cleared, Barrier(), *copied(Region("given", rows), state), *occurrence, *copied(state, Region("left", rows))),
         devices,
         (("vmem_limit_bytes", 1 << 26),),
     )

@@ -30,6 +30,8 @@ ROWS_OF: Mapping[str, tuple[str, ...]] = {
     "pack_wire": ("x",),
     "sum_wire": ("blocks",),
     "unpack_wire": ("out",),
+    "pack_parts": ("out",),
+    "unpack_parts": ("blocks",),
     "merge_tokens": ("chunks",),
 }
 """Operands whose rows are among the attributes, as `<operand>_rows`: of operations that are not told a shape."""
@@ -163,7 +165,7 @@ def of_wire(operand: str) -> Callable[[Work], Features]:
 
     def features(work: Work) -> Features:
         registers = work[f"{operand}_rows"] / SUBLANES
-        if work.attributes.get("height") and operand != "blocks":
+        if work.attributes.get("height") and operand != "blocks" and "members" not in work.attributes:
             registers *= work["used"] / work["height"]
         return {"registers": registers, "bf16_registers": registers * (work.attributes["wire"] == "bf16")}
 
@@ -237,6 +239,8 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "pack_wire": of_wire("x"),
     "sum_wire": of_wire("blocks"),
     "unpack_wire": of_wire("out"),
+    "pack_parts": of_wire("out"),
+    "unpack_parts": of_wire("blocks"),
     "as_operand": of_columns("columns"),
     "residual_add": of_columns("columns"),
     "residual_add_norm": of_norm,
@@ -294,6 +298,8 @@ UNMEASURED: Mapping[str, str] = {
     "residual_add_norm": "norm",
     "sum_squares": "residual_add",
     "weigh_operand": "residual_add",
+    "pack_parts": "pack_wire",
+    "unpack_parts": "unpack_wire",
     "pack_panels": "move",
     "join_panels": "move",
     "latent_token": "norm",

@@ -317,6 +317,8 @@ class Declarations:
     scalars: tuple[Scalars, ...] = ()
     semaphores: tuple[Semaphore, ...] = ()
     layouts: tuple[Layout, ...] = ()
+    cleared: tuple[Region, ...] = ()
+    """Zeros at the beginning, before the devices meet."""
 
     def once(self) -> Declarations:
         """What several parts declare alike, such as storage that layers share, declared once."""
@@ -329,6 +331,7 @@ class Declarations:
             self.scalars + other.scalars,
             self.semaphores + other.semaphores,
             self.layouts + other.layouts,
+            self.cleared + other.cleared,
         )
 
 

@@ -94,7 +94,7 @@ class StepLowering:
         )
         sums = Sums(loops, self.shape.devices, self.shape.communication)
         declarations += sums.declarations()
-        segments = [Segment("begin", "", 1, self._begin(grain))]
+        segments = [Segment("begin", "", 1, self._begin(grain, declarations.once().cleared))]
         for index, run in enumerate(self.blocks):
             left = iter(sums.of_loop(index))
             phases = tuple(
@@ -144,7 +144,7 @@ class StepLowering:
 
     # Before and after the layers
 
-    def _begin(self, grain: Grain) -> tuple[Phase, ...]:
+    def _begin(self, grain: Grain, cleared: tuple[Region, ...]) -> tuple[Phase, ...]:
         rows, entry = self.shape.rows, self.embedding.entry_rows
 
         def fetched(row: Expr) -> tuple[Op, ...]:
@@ -173,7 +173,8 @@ class StepLowering:
 
         def fetch(site: Site) -> tuple[Op, ...]:
             declared = [buffer for buffer in self._declarations().buffers if buffer.name.endswith("_row")]
-            clear = [compute("zero", writes={"out": Region(buffer.name, buffer.rows)}) for buffer in declared]
+            rows_of = (*(Region(buffer.name, buffer.rows) for buffer in declared), *cleared)
+            clear = [compute("zero", writes={"out": region}) for region in rows_of]
             begin = [op for run in self.blocks for block in run for op in block.begin(grain)]
             return (*clear, *each_row(rows, fetched), *count_rows(self.shape), *begin, *self.residual.begin())
 

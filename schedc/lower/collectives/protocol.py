@@ -1,5 +1,6 @@
 """What a collective is: what is exchanged, and the operations that do it, in parts between which other work can stand.
 
+    declarations().cleared   zeros before the devices meet, once
     start(source, slot)      round to the wire, first sends
     steps(slot)              one element a step: wait, combine, send on (none where one exchange is enough)
     finish(target, slot)     last wait, combine into the target
@@ -24,7 +25,7 @@ from schedc.errors import UserError
 from schedc.ir.expr import Expr, add, mod, mul
 from schedc.ir.program import Attribute, Op, Region
 from schedc.lower.collectives.group import Group, Topology
-from schedc.lower.graph import PER_WORD, Declarations, round_up
+from schedc.lower.graph import PER_WORD, Declarations, ceil_div, round_up
 from schedc.weights.layout import WordDtype
 
 Kind = Literal["all_reduce", "all_gather", "reduce_scatter", "exchange"]
@@ -85,6 +86,14 @@ class Exchanged:
                 return self.rows // self.group.size
             case _:
                 return self.rows
+
+    @property
+    def part(self) -> int:
+        """Word rows of a member's part of an all-reduce: of panels of which some rows are sent whole panels."""
+        members = self.group.size
+        if self.height:
+            return ceil_div(ceil_div(self.rows // self.height, members) * self.used, PER_WORD[self.wire])
+        return self.words(self.rows, members) // members
 
     @property
     def parts(self) -> dict[str, Attribute]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from schedc.ir.expr import Const, Counter, Expr, add, mod, mul
-from schedc.ir.program import ROW_BYTES, Buffer, Loop, Op, Region, RemoteStart, Semaphore, SemaphoreRef, Wait
+from schedc.ir.program import ROW_BYTES, Attribute, Buffer, Loop, Op, Region, RemoteStart, Semaphore, SemaphoreRef, Wait
 from schedc.lower.collectives.algorithm import Hop
 from schedc.lower.collectives.group import Group
-from schedc.lower.collectives.protocol import Exchanged
-from schedc.lower.graph import Declarations
+from schedc.lower.collectives.protocol import SUBLANES, Exchanged
+from schedc.lower.graph import Declarations, round_up
 from schedc.lower.parts import compute
 
 
@@ -21,8 +21,11 @@ class Stage(Protocol):
     def group(self) -> Group: ...
     @property
     def block(self) -> int:
-        """Word rows of a message."""
+        """Word rows of a message; they lie `pitch` apart."""
         ...
+
+    @property
+    def pitch(self) -> int: ...
 
     @property
     def count(self) -> int:
@@ -39,7 +42,10 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class _Exchange:
-    """One message of `block` word rows to every other member."""
+    """One message of `block` word rows to every other member.
+
+    Messages lie in whole groups of 8 word rows, so that each begins at one; what is not sent of a group is zero.
+    """
 
     name: str
     group: Group
@@ -53,6 +59,11 @@ class _Exchange:
     def slots(self) -> int:
         return self.pieces * (1 if self.single else 2)
 
+    @property
+    def pitch(self) -> int:
+        """Rows from one message to the next."""
+        return round_up(self.block, SUBLANES)
+
     def _slot(self, slot: Expr) -> Expr:
         return mod(slot, self.pieces) if self.single else slot
 
@@ -60,8 +71,15 @@ class _Exchange:
         return Region(name, rows, offset, self._slot(slot))
 
     def _declarations(self, *buffers: tuple[str, int]) -> Declarations:
+        """`buffers`: the last one is where the messages of others come."""
         semaphores = Semaphore(f"{self.name}_sent", self.slots), Semaphore(f"{self.name}_arrived", self.slots)
-        return Declarations(tuple(Buffer(n, self.pool, rows, self.slots) for n, rows in buffers), semaphores=semaphores)
+        name, rows = buffers[-1]
+        cleared = tuple(Region(name, rows, slot=Const(slot)) for slot in range(self.slots))
+        return Declarations(
+            tuple(Buffer(n, self.pool, rows, self.slots) for n, rows in buffers),
+            semaphores=semaphores,
+            cleared=cleared if self.pitch > self.block else (),
+        )
 
     def _to_each(self, source, target, slot: Expr) -> tuple[Op, ...]:
         """`source(d)` to `target(d)` of the member d + 1 away."""
@@ -94,17 +112,17 @@ class Gather(_Exchange):
         return self.group.size
 
     def declarations(self) -> Declarations:
-        return self._declarations((self.name, self.group.size * self.block))
+        return self._declarations((self.name, self.group.size * self.pitch))
 
     def out(self, slot: Expr) -> Region:
-        return self._region(self.name, self.block, mul(self.group.index(), self.block), slot)
+        return self._region(self.name, self.pitch, mul(self.group.index(), self.pitch), slot)
 
     def send(self, slot: Expr) -> tuple[Op, ...]:
-        own = self.out(slot)
+        own = replace(self.out(slot), rows=self.block)
         return self._to_each(lambda d: own, lambda d: own, slot)
 
     def received(self, slot: Expr) -> dict[str, Region]:
-        return {"blocks": self._region(self.name, self.group.size * self.block, Const(0), slot)}
+        return {"blocks": self._region(self.name, self.group.size * self.pitch, Const(0), slot)}
 
 
 class Scatter(_Exchange):
@@ -115,25 +133,25 @@ class Scatter(_Exchange):
         return self.group.size - 1
 
     def declarations(self) -> Declarations:
-        size, block = self.group.size, self.block
-        return self._declarations((f"{self.name}_out", size * block), (f"{self.name}_in", (size - 1) * block))
+        size, pitch = self.group.size, self.pitch
+        return self._declarations((f"{self.name}_out", size * pitch), (f"{self.name}_in", (size - 1) * pitch))
 
     def out(self, slot: Expr) -> Region:
-        return self._region(f"{self.name}_out", self.group.size * self.block, Const(0), slot)
+        return self._region(f"{self.name}_out", self.group.size * self.pitch, Const(0), slot)
 
     def send(self, slot: Expr) -> tuple[Op, ...]:
         def source(number: Expr) -> Region:
-            offset = mul(self.group.other(add(number, 1)), self.block)
+            offset = mul(self.group.other(add(number, 1)), self.pitch)
             return self._region(f"{self.name}_out", self.block, offset, slot)
 
         def target(number: Expr) -> Region:
-            return self._region(f"{self.name}_in", self.block, mul(number, self.block), slot)
+            return self._region(f"{self.name}_in", self.block, mul(number, self.pitch), slot)
 
         return self._to_each(source, target, slot)
 
     def received(self, slot: Expr) -> dict[str, Region]:
-        own = self._region(f"{self.name}_out", self.block, mul(self.group.index(), self.block), slot)
-        others = (self.group.size - 1) * self.block
+        own = self._region(f"{self.name}_out", self.pitch, mul(self.group.index(), self.pitch), slot)
+        others = (self.group.size - 1) * self.pitch
         return {"blocks": self._region(f"{self.name}_in", others, Const(0), slot), "own": own}
 
 
@@ -173,14 +191,16 @@ class Staged:
     exchanged: Exchanged
     stages: tuple[tuple[Stage, Combine], ...]
     levels: tuple[int, ...] = ()
+    in_panels: bool = False
+    """Whether the parts that members add are whole panels (`operations/parts.py`), not so many rows."""
 
     def declarations(self) -> Declarations:
         return sum((stage.declarations() for stage, _ in self.stages), Declarations())
 
     def start(self, source: Region, slot: Expr) -> tuple[Op, ...]:
         stage = self.stages[0][0]
-        attributes = self.exchanged.parts | {"levels": self._levels("reduce_scatter")}
-        pack = compute("pack_wire", {"x": source}, {"out": stage.out(slot)}, attributes=attributes)
+        kind, how = ("pack_parts", self._members) if self.in_panels else ("pack_wire", self._levels("reduce_scatter"))
+        pack = compute(kind, {"x": source}, {"out": stage.out(slot)}, attributes=self.exchanged.parts | how)
         return pack, *stage.send(slot)
 
     def steps(self, slot: Expr) -> tuple[tuple[Op, ...], ...]:
@@ -195,7 +215,8 @@ class Staged:
         if combine == "sum":
             last = compute("sum_wire", reads, out, attributes=parts, count=stage.count, result="f32")
         else:
-            last = compute("unpack_wire", reads, out, attributes=parts, levels=self._levels("all_gather"))
+            kind, how = ("unpack_parts", self._members) if self.in_panels else ("unpack_wire", self._levels("all_gather"))
+            last = compute(kind, reads, out, attributes=parts | how)
         return *stage.wait(slot), last
 
     def settle(self, slot: Expr) -> tuple[Op, ...]:
@@ -207,10 +228,14 @@ class Staged:
             return compute("sum_wire", reads, {"out": out}, count=stage.count, wire=wire, result=wire)
         return compute("move", {"x": reads["blocks"]}, {"out": out})
 
-    def _levels(self, kind: str) -> str:
-        """As an attribute: `2x4`, or `1` where it is all one part."""
+    @property
+    def _members(self) -> dict[str, Attribute]:
+        return {"members": self.exchanged.group.size}
+
+    def _levels(self, kind: str) -> dict[str, Attribute]:
+        """`2x4`, or `1` where it is all one part."""
         sizes = self.levels if kind == self.exchanged.kind else ()
-        return "x".join(str(size) for size in sizes) or "1"
+        return {"levels": "x".join(str(size) for size in sizes) or "1"}
 
 
 def hops_of(staged: Staged) -> tuple[Hop, ...]:

@@ -13,10 +13,10 @@ from schedc.lower.collectives.stages import Gather, Scatter, Staged, hops_of
 
 def build(exchanged: Exchanged) -> Staged:
     group = exchanged.group
-    part = exchanged.words(exchanged.rows, group.size) // group.size
+    part = exchanged.part
     scatter = Scatter(f"{exchanged.name}_0", group, part, exchanged.stage_pool(0), exchanged.pieces, single=True)
     gather = Gather(f"{exchanged.name}_1", group, part, exchanged.stage_pool(1), exchanged.pieces, single=True)
-    return Staged(exchanged, ((scatter, "sum"), (gather, "keep")))
+    return Staged(exchanged, ((scatter, "sum"), (gather, "keep")), in_panels=exchanged.height > 0)
 
 
 TWO_PHASE = Algorithm("two_phase", ("all_reduce",), build, lambda e: hops_of(build(e)))

@@ -39,9 +39,8 @@ class SplitEntry:
         )
         dtype = spec.quantization.operand_dtype
         self.matrix = Matrix(place.named("w_entry"), stored, dtype, spec.hidden, columns, place.layers)
-        block = round_up(self.matrix.units * shape.rows, 8)
-        group = Group(shape.devices, shape.devices)
-        self.gather = Gather(place.named("entry_parts"), group, block, EXCHANGE, pieces=1)
+        group, words = Group(shape.devices, shape.devices), self.matrix.units * shape.rows
+        self.gather = Gather(place.named("entry_parts"), group, words, EXCHANGE, pieces=1)
 
     def declarations(self, grain: Grain) -> Declarations:
         own = Buffer(self.place.named("entry"), WORK, output_rows(self.matrix, grain, self.shape.padded_rows))

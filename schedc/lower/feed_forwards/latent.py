@@ -67,6 +67,8 @@ class LatentSpace:
         name = f"latent_parts_{self.latent.width}" if len(widths) > 1 else "latent_parts"
         group = Group(devices, devices)
         summed = Exchanged(name, "all_reduce", group, talk.topology, self.total.rows, talk.wire)
+        if self.shape.rows < self.shape.padded_rows:
+            summed = replace(summed, height=self.shape.padded_rows, used=self.shape.rows)
         return make_collective(talk.all_reduce, summed)
 
     def _operand_rows(self, columns: int) -> int:

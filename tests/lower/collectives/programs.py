@@ -128,6 +128,7 @@ def program(case: Case, parities: tuple[int, int] = (0, 1), capacity: int = 1 <<
         (),
         (*declared.semaphores, Semaphore(DONE)),
         (
+            *(compute("zero", writes={"out": region}) for region in declared.cleared),
             Barrier(),
             *copied(Region("given", rows), state),
             Loop("l", Const(RUNS[0]), first),

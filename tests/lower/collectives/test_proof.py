@@ -30,6 +30,8 @@ GROUPS = (
     Case("hierarchical", "all_reduce", 4, pieces=2),
     Case("ring", "all_reduce", 4, pieces=2),
     Case("hierarchical", "all_reduce", 4, "bf16", rows=40, used=3),
+    Case("two_phase", "all_reduce", 4, "bf16", rows=40, used=3),
+    Case("two_phase", "all_reduce", 8, pieces=2, rows=40, used=1),
 )
 """Groups of some of the devices, of numbers that are not a power of two, and occurrences in pieces."""
 ONE_SLOT = {("two_phase", "all_reduce"), ("ring", "all_reduce")}

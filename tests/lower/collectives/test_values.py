@@ -45,6 +45,7 @@ def check(case: Case) -> None:
 FEW = [
     Case("one_shot", "all_reduce", 2, "bf16", pieces=2, rows=24, used=1),
     Case("two_phase", "all_reduce", 4, pieces=2, rows=40, used=3),
+    Case("two_phase", "all_reduce", 4, "bf16", rows=40, used=1),
     Case("hierarchical", "all_reduce", 4, "bf16"),
     Case("ring", "all_reduce", 4, "bf16"),
     Case("ring", "all_gather", 4),
