@@ -32,6 +32,7 @@ ROWS_OF: Mapping[str, tuple[str, ...]] = {
     "unpack_wire": ("out",),
     "pack_parts": ("out",),
     "unpack_parts": ("blocks",),
+    "sum_scaled": ("blocks",),
     "merge_tokens": ("chunks",),
 }
 """Operands whose rows are among the attributes, as `<operand>_rows`: of operations that are not told a shape."""
@@ -241,6 +242,8 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "unpack_wire": of_wire("out"),
     "pack_parts": of_wire("out"),
     "unpack_parts": of_wire("blocks"),
+    "sum_scaled": of_wire("blocks"),
+    "operand_of_part": lambda work: {"registers": float(work["each"])},
     "as_operand": of_columns("columns"),
     "residual_add": of_columns("columns"),
     "residual_add_norm": of_norm,
@@ -300,6 +303,8 @@ UNMEASURED: Mapping[str, str] = {
     "weigh_operand": "residual_add",
     "pack_parts": "pack_wire",
     "unpack_parts": "unpack_wire",
+    "sum_scaled": "sum_wire",
+    "operand_of_part": "norm",
     "pack_panels": "move",
     "join_panels": "move",
     "latent_token": "norm",

@@ -72,26 +72,29 @@ class BlockLowering:
 
     def cuts(self, grain: Grain) -> tuple[Cut, ...]:
         """How the partial outputs of a layer are cut for their sums over the devices."""
-        return tuple(self._cut(part, grain) for part in (self.mixer, self.feed_forward) if part.partial)
+        return tuple(self._cut(half, part, grain) for half, part in self._halves() if part.partial)
 
-    def _cut(self, part: Part, grain: Grain) -> Cut:
+    def _halves(self) -> tuple[tuple[Half, Part], ...]:
+        return ("mixer", self.mixer), ("feed_forward", self.feed_forward)
+
+    def _cut(self, half: Half, part: Part, grain: Grain) -> Cut:
         last, height, used = part.phases(grain)[-1], self.shape.padded_rows, self.shape.rows
+        how = self.shape.communication.algorithm(half), self.shape.communication.wire_of(half)
         if grain.sums == "tiles" and isinstance(last, Phase) and last.fills == part.output:
             matrix = next(matrix for matrix in part.matrices() if matrix.name == last.stream)
-            return Cut(grain.tile_units[matrix.name] * height, grain.tiles(matrix), height, used)
-        return Cut(residual_rows(self.spec, self.shape), 1, height, used)
+            return Cut(grain.tile_units[matrix.name] * height, grain.tiles(matrix), height, used, *how)
+        return Cut(residual_rows(self.spec, self.shape), 1, height, used, *how)
 
     def phases(self, grain: Grain, sums: Sequence[Sum]) -> tuple[Phase | Each, ...]:
         """`sums` are those of the partial outputs of a layer, in their order."""
-        halves: tuple[tuple[Half, Part], ...] = (("mixer", self.mixer), ("feed_forward", self.feed_forward))
         phases: list[Phase | Each] = []
         left = iter(sums)
-        for half, part in halves:
+        for half, part in self._halves():
             inside = part.phases(grain)
             if part.partial:
                 inside = self._summed(half, part, inside, next(left))
             phases += [self._enter(half), *inside, self._leave(half, part)]
-        settled = tuple(op for _, part in halves for op in part.end(grain))
+        settled = tuple(op for _, part in self._halves() for op in part.end(grain))
         return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:

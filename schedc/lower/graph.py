@@ -94,6 +94,7 @@ def shape_to_dict(shape: StepShape) -> dict[str, Any]:
 
 def shape_from_dict(data: Mapping[str, Any]) -> StepShape:
     communication = {**data["communication"], "topology": Topology(**data["communication"]["topology"])}
+    communication |= {sites: tuple(map(tuple, communication[sites])) for sites in ("collectives", "wires")}
     placement = PlacementRules.model_validate(data["placement"])
     forms = tuple((stored, form) for stored, form in data["forms"])
     parts = {"placement": placement, "communication": Communication(**communication), "forms": forms}

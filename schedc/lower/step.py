@@ -92,7 +92,7 @@ class StepLowering:
             LoopCuts(run.repeat, tuple(cut for block in in_run for cut in block))
             for run, in_run in zip(self.spec.layers, cuts, strict=True)
         )
-        sums = Sums(loops, self.shape.devices, self.shape.communication)
+        sums = Sums(loops, self.shape.devices, self.shape.communication.topology)
         declarations += sums.declarations()
         segments = [Segment("begin", "", 1, self._begin(grain, declarations.once().cleared))]
         for index, run in enumerate(self.blocks):

@@ -38,13 +38,15 @@ def part_values(x, member, *, members, height, used, rows):
     return stack(values)
 
 
-def pack_parts(x, out, *, wire, members, height, used):
-    """Round the part of every member to the wire."""
-    pitch = out.shape[0] // members
-    rows = pitch if wire == "f32" else 2 * pitch
+def pack_parts(x, out, last=None, *, wire, members, height, used):
+    """Round the part of every member to the wire, and put f32[1, 128] after it, if there is something for all."""
+    pitch, per_word = out.shape[0] // members, 1 if wire == "f32" else 2
+    words = -(-(-(-(x.shape[0] // height) // members) * used) // per_word)
     for member in range(members):
-        value = part_values(x, member, members=members, height=height, used=used, rows=rows)
+        value = part_values(x, member, members=members, height=height, used=used, rows=pitch * per_word)
         out[pl.ds(member * pitch, pitch), :] = to_words(value, wire)
+        if last is not None:
+            out[pl.ds(member * pitch + words, 1), :] = last[pl.ds(0, 1), :]
 
 
 def unpack_parts(blocks, out, *, wire, members, height, used):

@@ -89,11 +89,21 @@ class Exchanged:
 
     @property
     def part(self) -> int:
-        """Word rows of a member's part of an all-reduce: of panels of which some rows are sent whole panels."""
-        members = self.group.size
-        if self.height:
-            return ceil_div(ceil_div(self.rows // self.height, members) * self.used, PER_WORD[self.wire])
-        return self.words(self.rows, members) // members
+        """Word rows of a member's part of an all-reduce: whole panels if these are less than groups of eight."""
+        return min(self._even_part, self._panel_part) if self.height else self._even_part
+
+    @property
+    def in_panels(self) -> bool:
+        """Whether the parts are whole panels."""
+        return self.height > 0 and self._panel_part < self._even_part
+
+    @property
+    def _even_part(self) -> int:
+        return self.words(self.rows, self.group.size) // self.group.size
+
+    @property
+    def _panel_part(self) -> int:
+        return ceil_div(ceil_div(self.rows // self.height, self.group.size) * self.used, PER_WORD[self.wire])
 
     @property
     def parts(self) -> dict[str, Attribute]:

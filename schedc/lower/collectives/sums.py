@@ -10,21 +10,26 @@ from dataclasses import dataclass, replace
 
 from schedc.ir.expr import Const, Counter, Expr, add, mul
 from schedc.ir.program import Loop, Op, Region
-from schedc.lower.collectives.communication import Communication
-from schedc.lower.collectives.group import Group
+from schedc.lower.collectives.group import Group, Topology
 from schedc.lower.collectives.protocol import Collective, Exchanged, occurrence_parity
 from schedc.lower.collectives.registry import make_collective
 from schedc.lower.graph import Declarations
+from schedc.weights.layout import WordDtype
 
 
 @dataclass(frozen=True)
 class Cut:
-    """An output of f32[rows, 128] in so many pieces of so many rows; of `height` rows of a panel `used` are wanted."""
+    """An output of f32[rows, 128] in so many pieces of so many rows; of `height` rows of a panel `used` are wanted.
+
+    It is summed by `algorithm` in words of `wire`.
+    """
 
     rows: int
     pieces: int = 1
     height: int = 0
     used: int = 0
+    algorithm: str = "one_shot"
+    wire: WordDtype = "f32"
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class Sums:
 
     loops: tuple[LoopCuts, ...]
     devices: int
-    communication: Communication
+    topology: Topology
 
     def declarations(self) -> Declarations:
         return sum((collective.declarations() for collective in self._collectives().values()), Declarations())
@@ -103,8 +108,8 @@ class Sums:
         }
 
     def _collective(self, name: str, cut: Cut) -> Collective:
-        talk, group = self.communication, Group(self.devices, self.devices)
-        summed = Exchanged(name, "all_reduce", group, talk.topology, cut.rows, talk.wire, pieces=cut.pieces)
+        group = Group(self.devices, self.devices)
+        summed = Exchanged(name, "all_reduce", group, self.topology, cut.rows, cut.wire, pieces=cut.pieces)
         if cut.used < cut.height:
             summed = replace(summed, height=cut.height, used=cut.used)
-        return make_collective(talk.all_reduce, summed)
+        return make_collective(cut.algorithm, summed)

@@ -16,7 +16,7 @@ def build(exchanged: Exchanged) -> Staged:
     part = exchanged.part
     scatter = Scatter(f"{exchanged.name}_0", group, part, exchanged.stage_pool(0), exchanged.pieces, single=True)
     gather = Gather(f"{exchanged.name}_1", group, part, exchanged.stage_pool(1), exchanged.pieces, single=True)
-    return Staged(exchanged, ((scatter, "sum"), (gather, "keep")), in_panels=exchanged.height > 0)
+    return Staged(exchanged, ((scatter, "sum"), (gather, "keep")), in_panels=exchanged.in_panels)
 
 
 TWO_PHASE = Algorithm("two_phase", ("all_reduce",), build, lambda e: hops_of(build(e)))

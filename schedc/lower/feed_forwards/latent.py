@@ -11,6 +11,7 @@ from schedc.lower.collectives.protocol import Collective, Exchanged, complete
 from schedc.lower.collectives.registry import make_collective
 from schedc.lower.collectives.turn import turn_of
 from schedc.lower.feed_forwards.dense import output_rows, projection
+from schedc.lower.feed_forwards.fused_latent import FusedLatents, is_fused
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
@@ -26,7 +27,7 @@ class LatentSpace:
 
     Of one device; of several each has only some columns of the way in, and `SplitEntry` brings together what they give
     in `entered`. The experts' outputs are summed over devices before the norm of the way back, of which each device
-    takes a part of the rows.
+    takes a part of the rows; or (`fused`) each gets its part alone, and `output` is what all devices give.
     """
 
     def __init__(
@@ -56,20 +57,26 @@ class LatentSpace:
             place.layers,
             (Inputs(0, self.split.each, **self.split.shard()),) if self.split.is_split else (),
         )
-        self.collective = self._collective() if shape.devices > 1 else None
+        self.fused: FusedLatents | None = None
+        if is_fused(latent, shape, spec.hidden):
+            self.fused = FusedLatents(latent, spec.hidden, shape, place, self.total, output, self._shared_name("latent"))
+        self.collective = self._collective() if shape.devices > 1 and self.fused is None else None
         alike = [layer for layer, width in _latent_widths(spec).items() if width == latent.width]
         self.turn = turn_of(place.layers, alike)
 
     def _collective(self) -> Collective:
         """What all layers with a latent space of this width share."""
         devices, talk = self.shape.devices, self.shape.communication
-        widths = list(dict.fromkeys(_latent_widths(self.spec).values()))
-        name = f"latent_parts_{self.latent.width}" if len(widths) > 1 else "latent_parts"
-        group = Group(devices, devices)
-        summed = Exchanged(name, "all_reduce", group, talk.topology, self.total.rows, talk.wire)
+        name, wire, group = self._shared_name("latent_parts"), talk.wire_of("latent"), Group(devices, devices)
+        summed = Exchanged(name, "all_reduce", group, talk.topology, self.total.rows, wire)
         if self.shape.rows < self.shape.padded_rows:
             summed = replace(summed, height=self.shape.padded_rows, used=self.shape.rows)
-        return make_collective(talk.all_reduce, summed)
+        return make_collective(talk.algorithm("latent"), summed)
+
+    def _shared_name(self, name: str) -> str:
+        """Of what all layers with a latent space of this width share."""
+        several = len(set(_latent_widths(self.spec).values())) > 1
+        return f"{name}_{self.latent.width}" if several else name
 
     def _operand_rows(self, columns: int) -> int:
         return ceil_div(columns, LANES) * operand_words(self.shape.padded_rows, self.spec.quantization.operand_dtype)
@@ -78,23 +85,29 @@ class LatentSpace:
         return ceil_div(columns, LANES) * self.shape.padded_rows
 
     def matrices(self) -> tuple[Matrix, ...]:
-        return (self.way_in, self.way_back) if self.collective is None else (self.way_back,)
+        return (self.way_in, self.way_back) if self.shape.devices == 1 else (self.way_back,)
 
     def vectors(self) -> tuple[VectorItem, ...]:
-        norms = (("mlp.latent_norm_in", self.latent.norm_in), ("mlp.latent_norm_out", self.latent.norm_out))
-        return tuple(item for name, norm in norms for item in norm_vectors_of(norm, name, self.latent.width))
+        width = self.latent.width
+        behind = norm_vectors_of(self.latent.norm_out, "mlp.latent_norm_out", width)
+        if self.fused is not None and self.split.is_split:
+            part, own = self.split.each, self.split.shard()
+            behind = tuple(replace(item, length=part, of=item.length, **own) for item in behind)
+        return (*norm_vectors_of(self.latent.norm_in, "mlp.latent_norm_in", width), *behind)
 
-    def declarations(self, grain: Grain) -> Declarations:
+    def declarations(self, grain: Grain, joins: bool) -> Declarations:
         named, rows = self.place.named, self.shape.padded_rows
-        whole_tiles = output_rows(self.way_in, grain, rows) if self.collective is None else self.entered.rows
+        whole_tiles = output_rows(self.way_in, grain, rows) if self.shape.devices == 1 else self.entered.rows
         buffers = {
             self.entered.storage: whole_tiles,
             self.operand.storage: self.operand.rows,
             self.total.storage: self.total.rows,
-            named("expert_latent_sum"): self._operand_rows(self.split.each * self.split.ring),
+            named("expert_latent_sum"): self._operand_rows(self.split.each * (1 if self.fused else self.split.ring)),
             named("expert_latent_back"): output_rows(self.way_back, grain, rows),
         }
         own = Declarations(tuple(Buffer(name, WORK, size) for name, size in buffers.items()))
+        if self.fused is not None:
+            return own + self.fused.declarations(joins)
         return own if self.collective is None else own + self.collective.declarations()
 
     def way_in_phases(self, grain: Grain) -> tuple[Phase, ...]:
@@ -112,6 +125,21 @@ class LatentSpace:
 
     def leave(self, grain: Grain, joins: bool) -> tuple[Phase, ...]:
         """`joins`: there is something in the output already."""
+        return self._leave(grain, joins) if self.fused is None else self._leave_fused(self.fused, grain, joins)
+
+    def _leave_fused(self, fused: FusedLatents, grain: Grain, joins: bool) -> tuple[Phase, ...]:
+        named, rows = self.place.named, self.shape.padded_rows
+        operand = Region(named("expert_latent_sum"), self._operand_rows(self.split.each))
+        back = Region(named("expert_latent_back"), self._rows(self.spec.hidden))
+        return (
+            fused.send(),
+            fused.receive(joins),
+            fused.operand(operand, self.spec.quantization.operand_dtype),
+            projection(named("expert_latent_out"), self.way_back, operand, back.storage, grain, rows),
+            *fused.sum_outputs(back, joins),
+        )
+
+    def _leave(self, grain: Grain, joins: bool) -> tuple[Phase, ...]:
         named, rows = self.place.named, self.shape.padded_rows
         whole = Region(named("expert_latent_sum"), self._operand_rows(self.split.each * self.split.ring))
         operand = replace(whole, rows=self._operand_rows(self.latent.width))

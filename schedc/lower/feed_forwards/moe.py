@@ -66,6 +66,7 @@ class MoeLowering:
         self.latent: LatentSpace | None = None
         if moe.latent is not None:
             self.latent = LatentSpace(moe.latent, spec, shape, place, source, self.output)
+            self.partial = self.partial and self.latent.fused is None
         self.entry = self._entry()
         self.total = Region(self.output, self._sum_rows(spec.hidden)) if self.latent is None else self.latent.total
         self.expert = DenseLowering(
@@ -162,7 +163,7 @@ class MoeLowering:
         )
         shared = Declarations() if self.shared is None else self.shared.declarations(grain)
         if self.latent is not None:
-            own += self.latent.declarations(grain)
+            own += self.latent.declarations(grain, self.shared is not None)
         if self.entry is not None:
             own += self.entry.declarations(grain)
         return own + shared + self.expert.declarations(grain)
@@ -180,9 +181,11 @@ class MoeLowering:
         named, rows, vectors = self.place.named, self.shape.padded_rows, self.place.named("vectors")
         route = Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors)
         begin = Phase(named("experts_begin"), self._begin_sum, vectors=vectors)
-        shared = self.shared.phases(grain) if self.shared else ()
+        shared: tuple[Phase, ...] = self.shared.phases(grain) if self.shared else ()
         if self.moe.shared_gate:
             shared += (Phase(named("shared_gate"), lambda site: self._gate(grain)),)
+        if shared and self.latent is not None and self.latent.fused is not None:
+            shared += (self.latent.fused.send_shared(),)
         whole: tuple[Phase, ...] = ()
         if self._routed_apart:
             whole = (projection(named("router"), self.router, self.source, named("router_logits"), grain, rows),)
