@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ import numpy as np
 from schedc.backends.pallas.aot.environment import compiler_environment, virtual_devices
 from schedc.compiler.pipeline import Request, build, limits_of
 from schedc.ir.verify import verify
+from schedc.lower.collectives.communication import Communication
+from schedc.lower.collectives.group import topology_of
 from schedc.lower.graph import StepShape
 from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
@@ -39,6 +41,8 @@ class Question:
     policy: str
     seed: int
     tokens: list[list[int | None]]
+    collectives: dict[str, str] = field(default_factory=dict)
+    """By site, where they are not the default."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ def main(asked: str, answered: str) -> None:
     spec = ModelSpec.model_validate(load_spec(question.model).model_dump(mode="json") | question.formats)
     steps, rows = len(question.tokens), len(question.tokens[0])
     target = parse_target(question.target, question.devices)
-    shape = StepShape(rows, steps, logits=True, devices=question.devices)
+    talk = Communication(topology_of(target)).at_sites(question.collectives, {})
+    shape = StepShape(rows, steps, logits=True, devices=question.devices, communication=talk)
     made, program = build(Request(spec, target, shape, question.policy))
     verdict = verify(program, limits_of(target))
     assert verdict.proven, str(verdict)

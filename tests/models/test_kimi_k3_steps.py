@@ -12,6 +12,7 @@ import pytest
 from schedc.compiler.interpret import interpret
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.shrink import Shrunk
+from schedc.lower.collectives.communication import FUSED
 from schedc.lower.graph import StepShape
 from schedc.target.target import parse_target
 from schedc.weights.random_weights import RandomWeights
@@ -44,10 +45,11 @@ def judged(row: int) -> np.ndarray:
 
 
 @cache
-def answered(devices: int, mode: str, steps: int) -> Answer:
+def answered(devices: int, mode: str, steps: int, latent: str | None) -> Answer:
     target = "tpu7x" if devices == 1 else "tpu7x:2x2x1" if devices <= 4 else "tpu7x:2x2x4"
     formats = {"quantization": EXACT, "kv": {"dtype": "f32"}}
-    question = Question("kimi-k3-mini", formats, target, devices, mode, "ring", SEED, tokens(steps))
+    sites = {} if latent is None else {"latent": latent}
+    question = Question("kimi-k3-mini", formats, target, devices, mode, "ring", SEED, tokens(steps), sites)
     return decoded(question, seconds=5400)
 
 
@@ -64,20 +66,21 @@ def agrees(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "mode", "steps"),
+    ("devices", "mode", "steps", "latent"),
     [
-        pytest.param(2, "on_wait", 2, id="2 devices"),
-        pytest.param(1, "eager", 4, id="1 device, eager", marks=pytest.mark.long),
-        pytest.param(4, "eager", 4, id="4 devices, eager", marks=pytest.mark.long),
-        pytest.param(1, "on_wait", LONGEST, id="1 device, 64 steps", marks=pytest.mark.long),
-        pytest.param(2, "eager", LONGEST, id="2 devices, eager, 64 steps", marks=pytest.mark.long),
-        pytest.param(4, "on_wait", LONGEST, id="4 devices, 64 steps", marks=pytest.mark.long),
-        pytest.param(32, "on_wait", 2, id="32 devices", marks=[pytest.mark.long, THIRTY_TWO]),
-        pytest.param(32, "eager", 2, id="32 devices, eager", marks=[pytest.mark.long, THIRTY_TWO]),
+        pytest.param(2, "on_wait", 2, FUSED, id="2 devices"),
+        pytest.param(2, "on_wait", 2, None, id="2 devices, latents apart", marks=pytest.mark.long),
+        pytest.param(1, "eager", 4, None, id="1 device, eager", marks=pytest.mark.long),
+        pytest.param(4, "eager", 4, FUSED, id="4 devices, eager", marks=pytest.mark.long),
+        pytest.param(1, "on_wait", LONGEST, None, id="1 device, 64 steps", marks=pytest.mark.long),
+        pytest.param(2, "eager", LONGEST, None, id="2 devices, eager, 64 steps", marks=pytest.mark.long),
+        pytest.param(4, "on_wait", LONGEST, FUSED, id="4 devices, 64 steps", marks=pytest.mark.long),
+        pytest.param(32, "on_wait", 2, FUSED, id="32 devices", marks=[pytest.mark.long, THIRTY_TWO]),
+        pytest.param(32, "eager", 2, None, id="32 devices, eager", marks=[pytest.mark.long, THIRTY_TWO]),
     ],
 )
-def test_every_step_says_what_the_numpy_step_says(devices: int, mode: str, steps: int) -> None:
-    agrees(answered(devices, mode, steps))
+def test_every_step_says_what_the_numpy_step_says(devices: int, mode: str, steps: int, latent: str | None) -> None:
+    agrees(answered(devices, mode, steps, latent))
 
 
 @pytest.mark.long
