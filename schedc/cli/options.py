@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from schedc.compiler.output import Output
     from schedc.compiler.pipeline import Request
     from schedc.spec.model import ModelSpec
+    from schedc.weights.layout import WordDtype
 
 
-Format = Literal["bf16", "f32"]
 StoredFormat = Literal[
     "bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4_g64", "int4_g128", "mxfp4", "nvfp4"
 ]
@@ -129,7 +129,8 @@ class ScheduleOptions:
         _option(
             "--collective",
             metavar="NAME",
-            help="How devices sum what each has a part of: one_shot, two_phase, hierarchical or ring.",
+            help="How devices sum what each has a part of: one_shot, two_phase, hierarchical or ring; or by site, as in"
+            " mixer=one_shot,feed_forward=ring,latent=fused.",
             show_default="the quickest by the chip's figures",
         ),
     ] = None
@@ -151,8 +152,13 @@ class ScheduleOptions:
         ),
     ] = None
     wire: Annotated[
-        Format | None,
-        _option("--wire", help="Format of what devices send each other to be summed.", show_default="f32"),
+        str | None,
+        _option(
+            "--wire",
+            metavar="FORMAT",
+            help="What devices send each other to be summed, bf16 or f32; or by site, as in mixer=bf16,latent=f32.",
+            show_default="f32",
+        ),
     ] = None
 
     def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
@@ -185,7 +191,12 @@ class ScheduleOptions:
             rows, context, logits, target.devices_used, rules, rows_are=self.rows_are, taps=parse_taps(self.taps)
         )
         refuse_what_is_not_lowered(spec, asked)
-        talk = communication_for(spec.hidden, rows, target, self.collective, self.wire)
+        collective, collectives = parse_sites("--collective", self.collective)
+        wire, wires = parse_sites("--wire", self.wire)
+        formats = {site: _wire(value) for site, value in wires.items()}
+        talk = communication_for(
+            spec.hidden, rows, target, collective, None if wire is None else _wire(wire), collectives, formats
+        )
         forms = parse_forms(self.forms)
         shape = replace(asked, communication=talk, forms=forms)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
@@ -207,6 +218,35 @@ def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
     if options.given():
         raise UserError(f"{text}: has been compiled; {', '.join(options.given())} cannot be given for it")
     return read_output(Path(text))
+
+
+def parse_sites(option: str, text: str | None) -> tuple[str | None, dict[str, str]]:
+    """`ring` → ("ring", {}); `mixer=ring,latent=fused` → (None, {"mixer": "ring", "latent": "fused"}), and both.
+
+    Raises UserError for what is neither, or is said twice.
+    """
+    default, sites = None, {}
+    for part in [] if text is None else text.split(","):
+        site, equals, value = (word.strip() for word in part.partition("="))
+        if not equals:
+            site, value = "", site
+        if not value or (equals and not site) or site in sites or (not site and default is not None):
+            raise UserError(f"{option} {text}: must be one name, or names by site, as in mixer=NAME,latent=NAME")
+        if site:
+            sites[site] = value
+        else:
+            default = value
+    return default, sites
+
+
+def _wire(text: str) -> "WordDtype":
+    """Raises UserError for what is no format of a wire."""
+    match text:
+        case "bf16":
+            return "bf16"
+        case "f32":
+            return "f32"
+    raise UserError(f"--wire {text}: must be bf16 or f32")
 
 
 def parse_taps(text: str | None) -> tuple[int, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schedc.errors import SpecError
+from collections.abc import Mapping
+from dataclasses import replace
+
+from schedc.errors import SpecError, UserError
 from schedc.ir.expr import Element, Expr, mul
 from schedc.ir.program import (
     Array,
@@ -20,6 +23,7 @@ from schedc.ir.program import (
 )
 from schedc.lower.block import BlockLowering
 from schedc.lower.caches.paged import page_table
+from schedc.lower.collectives.communication import SumSite
 from schedc.lower.collectives.sums import LoopCuts, Sums
 from schedc.lower.graph import (
     LANES,
@@ -42,12 +46,13 @@ from schedc.lower.parts import STREAM, WORK, Place, compute, each_row
 from schedc.lower.residuals.registry import lower_residual
 from schedc.lower.residuals.stream import residual_rows
 from schedc.lower.rows import count_rows, is_active, position_of, row_scalars
+from schedc.lower.sites import site_problems, sum_sites
 from schedc.lower.taps import TapLowering, tap_problems
 from schedc.lower.unsupported import unsupported
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec
-from schedc.weights.layout import RopeTable, RowTable
+from schedc.weights.layout import RopeTable, RowTable, WordDtype
 
 
 class StepLowering:
@@ -75,6 +80,21 @@ class StepLowering:
         self.embedding_vectors = VectorBlock("embedding_vectors", items) if items else None
         self.head = HeadLowering(spec, shape, self.residual)
         self.embedding = RowTable("embedding", spec.quantization.embedding_dtype, spec.vocab, spec.hidden)
+        talk = shape.communication
+        problems = list(site_problems(self.sum_sites(), talk.collectives, talk.wires))
+        if problems:
+            raise UserError("\n".join([f"{spec.name} on {shape.devices} devices:", *(f"  {p}" for p in problems)]))
+
+    def sum_sites(self) -> dict[SumSite, tuple[str, ...]]:
+        """Where its devices sum what each has a part of → the algorithms that can do it."""
+        return sum_sites((block for run in self.blocks for block in run), self.shape)
+
+    def at_sites(self, collectives: Mapping[str, str], wires: Mapping[str, WordDtype]) -> StepLowering:
+        """The same step with other collectives and wires at these sites."""
+        if not collectives and not wires:
+            return self
+        talk = self.shape.communication.at_sites(collectives, wires)
+        return StepLowering(self.spec, replace(self.shape, communication=talk))
 
     def streams(self) -> tuple[Stream, ...]:
         layers = [stream for run in self.blocks for block in run for stream in block.streams()]

@@ -126,6 +126,7 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
             SelectionInfo(each.name, each.selection.members, each.selection.most, each.selection.known)
             for each in graph.selections()
         ),
+        sites=lowering.sum_sites(),
         depends=Lazy(lambda: dependences(graph)),
         durations=Lazy(durations),
         transfer=TransferCost(ROW_BYTES / cost.hbm_stream_gb_s, cost.dma_descriptor_ns, cost.dma_hbm_to_vmem_ns),
@@ -209,6 +210,7 @@ def graph_of(lowering: StepLowering, plan: Plan) -> StepGraph:
 
     Raises UserError for an order that is not legal at the plan's own tiles and sums.
     """
+    lowering = lowering.at_sites(plan.collectives, plan.wires)
     lowered = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
     graph = reordered(lowered, plan.order)
     if plan.order:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from schedc.lower.collectives.communication import SumSite
 from schedc.lower.graph import Order, SumCut
 from schedc.spec.model import Half
+from schedc.weights.layout import WordDtype
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -115,6 +117,8 @@ class Problem:
     kv_tokens: tuple[int, ...]
     kv_rows: Callable[[int], int]
     selections: tuple[SelectionInfo, ...] = ()
+    sites: Mapping[SumSite, tuple[str, ...]] = field(default_factory=dict)
+    """Where devices sum what each has a part of → the algorithms that can do it there."""
     depends: Mapping[str, nx.DiGraph] = field(default_factory=dict)
     """Segment → which phases must stay behind which (schedc/schedule/depends.py)."""
     durations: Mapping[str, float] = field(default_factory=dict)
@@ -189,6 +193,11 @@ class Plan:
     """Selection → how many of its members stand in one pass of the loop over them; one if it is not named."""
     sums: SumCut = "tiles"
     """Whether a partial output is sent tile by tile, as it is made, to be summed, or whole."""
+    collectives: Mapping[str, str] = field(default_factory=dict)
+    """Site of a sum over devices → its algorithm, one of `Problem.sites`; as the step was asked for if not named. What
+    `latent` names changes the phases around it: an `order` is of those that there are then."""
+    wires: Mapping[str, WordDtype] = field(default_factory=dict)
+    """Site of a sum over devices → the format of what they send."""
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Segment → its phases in another order: `SegmentInfo.order` permuted, as `Problem.depends` allows."""
     deferred: Mapping[str, str] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import TextIO, get_args
 
 from schedc.errors import UserError
 from schedc.lower.graph import Order, SumCut
+from schedc.lower.sites import site_problems
 from schedc.names import nearest
 from schedc.schedule.legal import freedom_faults
 from schedc.schedule.plan import Plan, Policy, Problem
@@ -119,6 +120,7 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             problems.append(f"at_once[{name}] is {count}; it must be 1 or more")
     if plan.sums not in get_args(SumCut):
         problems.append(f"sums is {plan.sums}; it must be one of {', '.join(get_args(SumCut))}")
+    problems += site_problems(dict(problem.sites), plan.collectives.items(), plan.wires.items())
     if plan.kv_tokens not in problem.kv_tokens:
         problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
     order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}

@@ -1,8 +1,8 @@
 """The way out of a latent space whose sum no device has whole: each normalises what all devices have summed later.
 
-x · rsqrt(mean(x²) + eps) · w · W is (x · w · W) · rsqrt(Σ x² / columns + eps), a sum over the parts of x, times a factor
-that is known when the squares of all parts have been added. A part has `each` panels of `height` rows of which `used`
-are there, as `parts.py` lays them.
+x · rsqrt(mean(x²) + eps) · w · W is (x · w · W) · rsqrt(Σ x² / columns + eps): a sum over the parts of x, times a
+factor that is known when the squares of all parts have been added. A part has `each` panels of `height` rows of which
+`used` are there, as `parts.py` lays them.
 """
 
 import jax.numpy as jnp

@@ -77,6 +77,8 @@ def collectives(subject: Subject) -> Table:
             )
         )
     link = f"{program.devices} devices; partial outputs are summed by {talk.all_reduce}, {talk.wire} on the wire"
+    link += "".join(f"; {site} by {how}" for site, how in talk.collectives)
+    link += "".join(f"; {site} in {wire}" for site, wire in talk.wires)
     return Table("collectives", COLUMNS, tuple(rows), (link,) if program.devices > 1 else ("one device",), _BRIEF)
 
 

@@ -8,10 +8,13 @@ further apart than chips; the figures are those of the chip's file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from schedc.errors import UserError
 from schedc.ir.program import ROW_BYTES
 from schedc.lower.collectives.algorithm import Algorithm, Hop
-from schedc.lower.collectives.communication import Communication
+from schedc.lower.collectives.communication import FUSED, Communication
 from schedc.lower.collectives.group import Group, topology_of
 from schedc.lower.collectives.protocol import SUBLANES, Exchanged
 from schedc.lower.collectives.registry import algorithms_for, make_collective
@@ -25,27 +28,41 @@ MEMORY_SHARE = 0.125
 
 
 def communication_for(
-    hidden: int, rows: int, target: Target, all_reduce: str | None = None, wire: WordDtype | None = None
+    hidden: int,
+    rows: int,
+    target: Target,
+    all_reduce: str | None = None,
+    wire: WordDtype | None = None,
+    collectives: Mapping[str, str] | None = None,
+    wires: Mapping[str, WordDtype] | None = None,
 ) -> Communication:
     """How the devices of a step that are used sum f32[rows, hidden]: by `all_reduce`, or what is quickest for it.
 
-    The wire is f32 unless it is given.
+    The wire is f32 unless it is given. `collectives` and `wires` are of single sites.
 
     Raises UserError for an algorithm that does not exist, or cannot serve these devices.
     """
     topology, devices = topology_of(target), target.devices_used
     if devices == 1:
-        for option, asked in (("--collective", all_reduce), ("--wire", wire)):
-            if asked is not None:
-                raise UserError(f"{option} {asked}: one device has nobody to talk to; give --devices, or leave it out")
+        asked: dict[str, list[str | None]] = {
+            "--collective": [all_reduce, *(collectives or {}).values()],
+            "--wire": [wire, *(wires or {}).values()],
+        }
+        for option, values in asked.items():
+            if value := next((value for value in values if value is not None), None):
+                raise UserError(f"{option} {value}: one device has nobody to talk to; give --devices, or leave it out")
         return Communication(topology)
     wire = wire or "f32"
-    height = ceil_div(hidden, LANES) * round_up(rows, SUBLANES)
-    summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, height, wire)
-    if all_reduce is not None:
-        make_collective(all_reduce, summed)
+    padded = round_up(rows, SUBLANES)
+    summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, ceil_div(hidden, LANES) * padded, wire)
+    if rows < padded:
+        summed = replace(summed, height=padded, used=rows)
+    for algorithm in (all_reduce, *(collectives or {}).values()):
+        if algorithm is not None and algorithm != FUSED:
+            make_collective(algorithm, summed)
     most_rows = int(MEMORY_SHARE * target.capability.vmem_usable_bytes) // ROW_BYTES
-    return Communication(topology, all_reduce or choose(summed, target.cost, most_rows), wire)
+    talk = Communication(topology, all_reduce or choose(summed, target.cost, most_rows), wire)
+    return talk.at_sites(collectives or {}, wires or {})
 
 
 def choose(exchanged: Exchanged, cost: Cost, most_rows: int | None = None) -> str:

@@ -15,8 +15,8 @@ SumSite = Literal["mixer", "feed_forward", "latent"]
 SUM_SITES: tuple[SumSite, ...] = get_args(SumSite)
 
 FUSED = "fused"
-"""Of the site `latent`, beside the algorithms: each device gets its part of the sum alone, and the norm behind it becomes
-a factor of the sum of the outputs."""
+"""Of the site `latent`, beside the algorithms: each device gets its part of the sum alone, and the norm behind it is a
+factor of the sum of the outputs."""
 
 
 @dataclass(frozen=True)

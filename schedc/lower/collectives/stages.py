@@ -215,7 +215,9 @@ class Staged:
         if combine == "sum":
             last = compute("sum_wire", reads, out, attributes=parts, count=stage.count, result="f32")
         else:
-            kind, how = ("unpack_parts", self._members) if self.in_panels else ("unpack_wire", self._levels("all_gather"))
+            kind, how = (
+                ("unpack_parts", self._members) if self.in_panels else ("unpack_wire", self._levels("all_gather"))
+            )
             last = compute(kind, reads, out, attributes=parts | how)
         return *stage.wait(slot), last
 

@@ -105,9 +105,7 @@ class FusedLatents:
         name = self.place.named("expert_latent_send")
         return Phase(name, lambda site: self._scattered(self.latents, self.total, self.narrow))
 
-    def _scattered(
-        self, stage: Scatter, source: Region, wire: WordDtype, last: Region | None = None
-    ) -> tuple[Op, ...]:
+    def _scattered(self, stage: Scatter, source: Region, wire: WordDtype, last: Region | None = None) -> tuple[Op, ...]:
         reads = {"x": source, "last": last}
         return compute("pack_parts", reads, {"out": stage.out(ONCE)}, attributes=self._parts(wire)), *stage.send(ONCE)
 
@@ -131,7 +129,10 @@ class FusedLatents:
         assert norm is not None
 
         def ops(site: Site) -> tuple[Op, ...]:
-            reads = {"x": self.latent_part, "weight": site.vector("mlp.latent_norm_out_weight") if norm.weight else None}
+            reads = {
+                "x": self.latent_part,
+                "weight": site.vector("mlp.latent_norm_out_weight") if norm.weight else None,
+            }
             writes = {"out": out, "squares": self.squares}
             sizes = self._of_part(self.latent_panels)
             return (compute("operand_of_part", reads, writes, attributes=sizes, kind=norm_kind(norm), dtype=dtype),)

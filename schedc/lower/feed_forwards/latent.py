@@ -59,7 +59,8 @@ class LatentSpace:
         )
         self.fused: FusedLatents | None = None
         if is_fused(latent, shape, spec.hidden):
-            self.fused = FusedLatents(latent, spec.hidden, shape, place, self.total, output, self._shared_name("latent"))
+            name = self._shared_name("latent")
+            self.fused = FusedLatents(latent, spec.hidden, shape, place, self.total, output, name)
         self.collective = self._collective() if shape.devices > 1 and self.fused is None else None
         alike = [layer for layer, width in _latent_widths(spec).items() if width == latent.width]
         self.turn = turn_of(place.layers, alike)
@@ -91,9 +92,11 @@ class LatentSpace:
         width = self.latent.width
         behind = norm_vectors_of(self.latent.norm_out, "mlp.latent_norm_out", width)
         if self.fused is not None and self.split.is_split:
-            part, own = self.split.each, self.split.shard()
-            behind = tuple(replace(item, length=part, of=item.length, **own) for item in behind)
+            behind = tuple(self._part_of(item) for item in behind)
         return (*norm_vectors_of(self.latent.norm_in, "mlp.latent_norm_in", width), *behind)
+
+    def _part_of(self, item: VectorItem) -> VectorItem:
+        return VectorItem(item.weight, self.split.each, add=item.add, of=item.length, **self.split.shard())
 
     def declarations(self, grain: Grain, joins: bool) -> Declarations:
         named, rows = self.place.named, self.shape.padded_rows
