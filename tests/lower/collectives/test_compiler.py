@@ -30,7 +30,10 @@ def check(case: Case, topology: str, folder: Path) -> None:
     assert check_order(compile_kernel(path, topology, case.devices), wanted) == []
 
 
-EIGHT = [case for case in cases(8) if case.kind == "all_reduce" and case.wire == "bf16"]
+EIGHT = [
+    *(case for case in cases(8) if case.kind == "all_reduce" and case.wire == "bf16"),
+    Case("two_phase", "all_reduce", 8, "bf16", rows=72, used=3),
+]
 
 
 @pytest.mark.parametrize("case", EIGHT, ids=named)
