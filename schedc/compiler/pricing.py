@@ -37,12 +37,9 @@ def price(program: Program, machine: Machine) -> Price:
     try:
         timeline = simulate(program, machine)
     except Stuck:
-        return Price(inf, {})
+        return Price(inf, {}, {})
     return Price(
         timeline.step_ns,
-        {
-            phase.name: phase.cycles / machine.clock_ghz / phase.executions
-            for phase in timeline.phases
-            if phase.executions
-        },
+        {phase.name: phase.cycles / machine.clock_ghz for phase in timeline.phases},
+        {phase.name: phase.stall_ns for phase in timeline.phases},
     )

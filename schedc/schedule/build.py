@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import inf
 
 from schedc.errors import UserError
 from schedc.ir.allocate import fits
-from schedc.ir.program import ROW_BYTES, Attribute, Program
+from schedc.ir.expr import Const
+from schedc.ir.program import BLOCKS, ROW_BYTES, Attribute, Loop, Op, Program, Start
 from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
@@ -28,7 +30,7 @@ from schedc.schedule.plan import (
 from schedc.schedule.policies.ring import ring
 from schedc.schedule.products import refuse_unused_forms, with_products
 from schedc.schedule.registry import DEFAULT_POLICY, check_plan, run_policy
-from schedc.schedule.reorder import orders_of, reordered
+from schedc.schedule.reorder import reordered
 from schedc.spec.model import Half, ModelSpec
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
@@ -55,11 +57,12 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Price:
-    """Of a program: the predicted time of a step, inf if it waits for ever, and of the core in a phase each time it
-    stands in the program, waits aside. In ns."""
+    """Of a program: the predicted time of a step, inf if it waits for ever; by phase, over the step, the time of the
+    core (`phase_ns`) and that in which it is blocked (`stall_ns`)."""
 
     step_ns: float
     phase_ns: Mapping[str, float]
+    stall_ns: Mapping[str, float]
 
 
 Pricing = Callable[[Program], Price]
@@ -93,8 +96,12 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
     def of_plan(plan: Plan) -> Program:
         return program_of(lowering, plan, target)
 
-    def durations() -> Mapping[str, float]:
-        return {} if pricing is None else pricing(of_plan(ring(problem))).phase_ns
+    @cache
+    def price() -> Price:
+        return Price(0.0, {}, {}) if pricing is None else pricing(of_plan(ring(problem)))
+
+    def a_trip(of_step: Mapping[str, float]) -> dict[str, float]:
+        return {p.name: of_step.get(p.name, 0.0) / s.trips for s in problem.segments for p in s.phases}
 
     def evaluate(plan: Plan) -> float:
         assert pricing is not None
@@ -116,7 +123,9 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
         ),
         streams=tuple(StreamInfo(s.name, s.unit_rows, s.units, half_of.get(s.name)) for s in streams),
         prefetches=tuple(
-            PrefetchInfo(p.name, p.earliest, p.latest) for segment in graph.segments for p in segment.prefetches
+            PrefetchInfo(p.name, p.earliest, p.latest, _rows(p.ops(Const(0))))
+            for segment in graph.segments
+            for p in segment.prefetches
         )
         + tuple(PrefetchInfo(each.name, each.selection.known, each.name) for each in graph.selections()),
         capacity_rows=capacity,
@@ -128,12 +137,25 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
         ),
         sites=lowering.sum_sites(),
         depends=Lazy(lambda: dependences(graph)),
-        durations=Lazy(durations),
+        durations=Lazy(lambda: a_trip(price().phase_ns)),
+        stalls=Lazy(lambda: a_trip(price().stall_ns)),
         transfer=TransferCost(ROW_BYTES / cost.hbm_stream_gb_s, cost.dma_descriptor_ns, cost.dma_hbm_to_vmem_ns),
         fits=lambda plan: fits(of_plan(plan), capacity),
         evaluate=None if pricing is None else evaluate,
     )
     return problem
+
+
+def _rows(ops: tuple[Op, ...]) -> int:
+    """What operations start to transfer, all of them; a loop of which the trips are not known once."""
+    total = 0
+    for op in ops:
+        if isinstance(op, Start):
+            total += op.source.rows
+        elif isinstance(op, BLOCKS):
+            trips = op.trips.value if isinstance(op, Loop) and isinstance(op.trips, Const) else 1
+            total += trips * _rows(op.body)
+    return total
 
 
 def _halves(lowering: StepLowering) -> dict[str, Half]:
@@ -208,13 +230,17 @@ def _assembled(
 def graph_of(lowering: StepLowering, plan: Plan) -> StepGraph:
     """The step graph at the grain and in the order of a plan.
 
-    Raises UserError for an order that is not legal at the plan's own tiles and sums.
+    Raises UserError for an order that is not legal for the phases that there are only at the plan's own tiles and sums.
     """
     lowering = lowering.at_sites(plan.collectives, plan.wires)
     lowered = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
-    graph = reordered(lowered, plan.order)
-    if plan.order:
-        faults = order_faults(dependences(lowered), orders_of(graph))
+    graph, order = reordered(lowered, plan.order), {}
+    for segment in graph.segments:
+        phases = tuple(phase.name for phase in segment.phases)
+        if set(phases) != set(plan.order.get(segment.name, phases)):
+            order[segment.name] = phases
+    if order:
+        faults = order_faults(dependences(lowered), order)
         if faults:
             raise UserError("\n".join(["the plan cannot be built:", *(f"  {fault}" for fault in faults)]))
     return graph

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from schedc.ir.expr import Const, Counter, Element, Expr
-from schedc.ir.program import Compute, Loop, Op, Operand, Region, walk
+from schedc.ir.program import Await, Compute, Loop, Op, Operand, Region, RemoteStart, Signal, Wait, walk
 from schedc.lower.graph import Each, Phase, Segment, Site, StepGraph, VectorBlock
 from schedc.schedule.accesses import EVERYTHING, Access, InFlight, accesses, in_flight
 
@@ -40,7 +40,10 @@ class _Node:
 
 
 def dependences(graph: StepGraph) -> dict[str, nx.DiGraph]:
-    """Segment → its phases and what is issued in it; the `buffer` of an edge is the reason for it."""
+    """Segment → its phases and what is issued in it; the `buffer` of an edge is the reason for it.
+
+    A node says which semaphores it `sends` to on peers, and for which such it waits (`awaits`).
+    """
     nodes = {segment.name: tuple(_nodes(graph, segment)) for segment in graph.segments}
     flying = in_flight(walk(tuple(op for segment in nodes.values() for node in segment for op in node.ops)))
     return {name: _graph(segment, flying) for name, segment in nodes.items()}
@@ -51,8 +54,10 @@ def _graph(nodes: Sequence[_Node], flying: InFlight) -> nx.DiGraph:
 
     found = nx.DiGraph()
     users: dict[str, list[tuple[_Node, list[Access]]]] = {}
+    arrivals = {semaphore for node in nodes for semaphore in _sent_to(node)}
     for node in nodes:
-        found.add_node(node.name)
+        waits = frozenset(op.semaphore.name for op in walk(node.ops) if isinstance(op, Wait | Await))
+        found.add_node(node.name, sends=_sent_to(node), awaits=waits & arrivals)
         by_storage: dict[str, list[Access]] = {}
         for access in accesses(node.ops, flying):
             by_storage.setdefault(access.storage, []).append(access)
@@ -68,6 +73,12 @@ def _graph(nodes: Sequence[_Node], flying: InFlight) -> nx.DiGraph:
                 if any(a.conflicts(b) for a in own for b in others):
                     _connect(found, node, other, storage)
     return found
+
+
+def _sent_to(node: _Node) -> frozenset[str]:
+    """The semaphores of peers that an exchange counts on."""
+    remote = {op.arrived.name for op in walk(node.ops) if isinstance(op, RemoteStart)}
+    return frozenset(remote | {op.semaphore.name for op in walk(node.ops) if isinstance(op, Signal) and op.peer})
 
 
 def _connect(found: nx.DiGraph, a: _Node, b: _Node, storage: str) -> None:

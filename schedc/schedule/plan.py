@@ -68,11 +68,15 @@ class SegmentInfo:
 
 @dataclass(frozen=True)
 class PrefetchInfo:
-    """Transfers outside the streams, issued at the start of one phase from `earliest` to `latest`."""
+    """Transfers outside the streams, issued at the start of one phase from `earliest` to `latest`.
+
+    `rows`: what they move, at most (of tiles of a cache: at the smallest size). 0 of a selection.
+    """
 
     name: str
     earliest: str
     latest: str
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,11 @@ class Problem:
     depends: Mapping[str, nx.DiGraph] = field(default_factory=dict)
     """Segment → which phases must stay behind which (schedc/schedule/depends.py)."""
     durations: Mapping[str, float] = field(default_factory=dict)
-    """Phase → ns of the core for all its tiles in one trip (of a selection's phases: for one member), waits aside."""
+    """Phase → ns of the core in one trip: for all its tiles, of a selection's phases for all members that are expected;
+    waits aside."""
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    """Phase → ns of one trip in which it is blocked, under the default policy: of a phase that waits for peers, about
+    what the exchange takes beside the work that is between."""
     transfer: TransferCost = field(default_factory=TransferCost)
     fits: Callable[[Plan], bool] = lambda plan: True
     """Whether VMEM holds what a plan asks for."""

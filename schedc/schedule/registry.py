@@ -18,7 +18,16 @@ from schedc.schedule.legal import freedom_faults
 from schedc.schedule.plan import Plan, Policy, Problem
 
 POLICIES: dict[str, str] = {
-    name: f"schedc.schedule.policies.{name}" for name in ("ring", "double_buffer", "just_in_time")
+    name: f"schedc.schedule.policies.{name}"
+    for name in (
+        "ring",
+        "next_layer_attention",
+        "defer_behind_experts",
+        "earliest_fit",
+        "xla_ratio",
+        "double_buffer",
+        "just_in_time",
+    )
 }
 """Policy → the module that has the function of that name. The leanest stands last."""
 

@@ -26,7 +26,3 @@ def _reordered(segment: Segment, order: Sequence[str]) -> Segment:
         last = place.get(phase.name, last)
         keys[phase.name] = last
     return replace(segment, phases=tuple(sorted(segment.phases, key=lambda phase: keys[phase.name])))
-
-
-def orders_of(graph: StepGraph) -> dict[str, tuple[str, ...]]:
-    return {segment.name: tuple(phase.name for phase in segment.phases) for segment in graph.segments}

@@ -213,7 +213,21 @@ def test_an_order_that_needs_more_vectors_at_once_than_there_are_slots_is_refuse
     ]
 
 
-def test_an_illegal_order_is_refused_at_the_tiles_of_the_plan_too() -> None:
-    target = parse_target("tpu7x")
-    with pytest.raises(UserError, match=r"^the plan cannot be built:\n.*has join before attend"):
-        program_of(lowered("smollm2-135m"), swapped("attend", "join"), target)
+def test_an_order_holds_for_the_phases_that_whole_sums_add() -> None:
+    """A sum that is sent whole has a phase for that, which is in no order: it stays behind the one it follows."""
+    plan = replace(any_order("kimi-k3-mini", 0), sums="whole")
+    assert is_proven("kimi-k3-mini", plan)
+    found = [op.name for op in walk(program("kimi-k3-mini", plan).body) if isinstance(op, Phase)]
+    assert "mixer_send_0_0" not in plan.order["layers_0"]
+    assert found[found.index("mixer_send_0_0") - 1] == "o_0_0"
+
+
+def test_an_order_that_is_illegal_only_with_whole_sums_is_refused() -> None:
+    """`o` sends its tiles as it makes them; with the whole sent behind it, `mixer_send` would follow `mixer_sum`."""
+    target, asked = parse_target(*CASES["kimi-k3-mini"]), problem("kimi-k3-mini")
+    order = list(asked.segments[1].order)
+    a, b = order.index("o_0_0"), order.index("mixer_sum_0_0")
+    order[a], order[b] = order[b], order[a]
+    plan = replace(ring(asked), sums="whole", order={"layers_0": tuple(order)})
+    with pytest.raises(UserError, match=r"(?s)^the plan cannot be built:\n.*mixer_sum_0_0 before mixer_send_0_0"):
+        program_of(lowered("kimi-k3-mini"), plan, target)
