@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schedc.ir.live.alternatives import dead_in_cases
+from schedc.ir.live.alternatives import cases_of_switches, dead_in_cases
 from schedc.ir.live.extent import extents, touches
 from schedc.ir.live.redefined import dead_before_definitions
 from schedc.ir.program import Program, walk
@@ -55,7 +55,7 @@ def live_ranges(program: Program) -> tuple[LiveRange, ...]:
     touched = touches(program)
     found = extents(program, touched)
     dead = dead_before_definitions(program, touched)
-    ranges = []
+    ranges, switches = [], list(cases_of_switches(program.body))
     for buffer in program.buffers:
         extent = found.get(buffer.name)
         if extent is None:
@@ -63,7 +63,7 @@ def live_ranges(program: Program) -> tuple[LiveRange, ...]:
         if extent.by_peers:
             ranges.append(LiveRange(buffer.name, ((0, sum(1 for _ in walk(program.body))),)))
             continue
-        gaps = [*dead.get(buffer.name, ()), *dead_in_cases(program.body, extent.parts)]
+        gaps = [*dead.get(buffer.name, ()), *dead_in_cases(switches, extent.parts)]
         ranges.append(LiveRange(buffer.name, _cut((extent.first, extent.last + 1), gaps)))
     return tuple(ranges)
 

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from schedc.ir.program import BLOCKS, Op, Switch, walk
+from schedc.ir.program import Op, Switch, walk
 
 Span = tuple[int, int]
 
 
-def dead_in_cases(body: tuple[Op, ...], parts: Sequence[Span]) -> list[Span]:
+def dead_in_cases(switches: Sequence[list[Span]], parts: Sequence[Span]) -> list[Span]:
     """Times first..end-1; `parts` are the operations and loops (first..end-1) in which the buffer must be live."""
     begin, last = min(first for first, _ in parts), max(end for _, end in parts) - 1
     dead: list[Span] = []
-    for switch in _switches(0, body):
+    for switch in switches:
         first_case = _holding(switch, begin)
         last_case = _holding(switch, last)
         for case in switch:
@@ -37,19 +37,15 @@ def dead_in_cases(body: tuple[Op, ...], parts: Sequence[Span]) -> list[Span]:
     return [(first, end) for first, end in dead if first < end]
 
 
-def _switches(first: int, ops: tuple[Op, ...]) -> Iterator[list[Span]]:
+def cases_of_switches(body: tuple[Op, ...]) -> Iterator[list[Span]]:
     """The cases (first..end-1) of each switch."""
-    for op in ops:
-        end = first + sum(1 for _ in walk((op,)))
+    for index, op in enumerate(walk(body)):
         if isinstance(op, Switch):
-            at, cases = first + 1, []
+            at, cases = index + 1, []
             for case in op.body:
                 cases.append((at, at + sum(1 for _ in walk((case,)))))
                 at = cases[-1][1]
             yield cases
-        if isinstance(op, BLOCKS):
-            yield from _switches(first + 1, op.body)
-        first = end
 
 
 def _holding(cases: list[Span], time: int) -> Span | None:
