@@ -14,6 +14,9 @@ from schedc.schedule.defer import deferred, first_that_fits, refilling
 from schedc.schedule.plan import Plan, Problem, Ring, SegmentInfo
 from schedc.schedule.policies.ring import ring
 
+FEW = (4, 6, 8, 12, 16)
+"""Slots that are tried where VMEM holds less than an eighth of a layer's mixer."""
+
 
 def next_layer_attention(
     problem: Problem,
@@ -36,7 +39,8 @@ def _plans(problem: Problem, base: Plan, mixers: tuple[str, ...], depth: int) ->
     weights, *others = base.rings
     rest = tuple(name for name in weights.streams if name not in mixers)
     most = max(_tiles(problem, base, segment, mixers) for segment in problem.segments)
-    for slots in sorted({max(2, most * share // 8) for share in range(1, 9)}, reverse=True):
+    shares = (most * share // 8 for share in range(1, 9))
+    for slots in sorted({max(2, min(most, slots)) for slots in (*shares, *FEW)}, reverse=True):
         rings = (Ring("attention", mixers, slots, slots), Ring("weights", rest, depth, depth), *others)
         yield _put_off(problem, replace(base, rings=rings), mixers)
     rings = (Ring("attention", mixers, 2, 2), Ring("weights", rest, 2, 2), *others)
