@@ -54,8 +54,8 @@ def test_policies_and_their_settings(schedc: Command) -> None:
         },
         "default": True,
     }
-    assert {"double_buffer", "just_in_time"} <= entries.keys()
-    assert "ring (default)   depth=0 slot_mib=2" in schedc("policies").out
+    assert {"double_buffer", "earliest_fit", "just_in_time", "next_layer_attention"} <= entries.keys()
+    assert "ring (default) depth=0 slot_mib=2" in " ".join(schedc("policies").out.split())
 
 
 def test_import_prints_a_spec_or_writes_it(schedc: Command) -> None:
