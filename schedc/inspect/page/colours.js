@@ -90,12 +90,15 @@ function hatch(ctx) {
   return patterns.get("hatch");
 }
 
-// Black or white, whichever is read more easily on `colour`.
 const contrasts = new Map();
+
+// Black or white, whichever stands out more from `colour` by WCAG 2: never less than 4.5.
 function textOn(colour) {
   if (!contrasts.has(colour)) {
-    const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-    contrasts.set(colour, 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#10141a" : "#ffffff");
+    const [r, g, b] = [1, 3, 5]
+      .map((at) => parseInt(colour.slice(at, at + 2), 16) / 255)
+      .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    contrasts.set(colour, 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff");
   }
   return contrasts.get(colour);
 }

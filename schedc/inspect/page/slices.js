@@ -74,7 +74,12 @@ function writeIn(ctx, text, x, y, width, height, fill) {
     if (letters < 3) return;
     shown = `${shown.slice(0, letters)}…`;
   }
-  ctx.fillStyle = typeof fill === "string" ? textOn(fill) : ink("text");
+  const plain = typeof fill === "string" ? fill : ink("wait");
+  if (plain !== fill) {
+    ctx.fillStyle = plain; // text on hatching gets a ground of its own
+    ctx.fillRect(x + 2, y + height / 2 - 7, textWidth(ctx, shown) + 4, 14);
+  }
+  ctx.fillStyle = textOn(plain);
   ctx.textBaseline = "middle";
   ctx.textAlign = "left";
   ctx.fillText(shown, x + 4, y + height / 2 + 0.5);
