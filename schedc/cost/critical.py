@@ -25,7 +25,7 @@ Cause = Literal[
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of the path. `what` is an operation's kind; of a `flight` what is on its way, in words."""
+    """A part of the path. `what` is an operation's kind; if a `flight` is on its way, that one in words."""
 
     cause: Cause
     what: str
@@ -33,7 +33,7 @@ class Segment:
     began: float
     ended: float
     iteration: tuple[str, int] | None
-    flight: bool = False
+    flight: Flight | None = None
 
     @property
     def ns(self) -> float:
@@ -74,7 +74,7 @@ def _in_flight(flight: Flight, waiting: Executed) -> Iterator[Segment]:
 
     def part(cause: Cause, began: float, ended: float) -> Segment:
         return Segment(
-            cause, _in_words(flight), waiting.phase, began, max(began, ended), waiting.iteration, flight=True
+            cause, _in_words(flight), waiting.phase, began, max(began, ended), waiting.iteration, flight=flight
         )
 
     if flight.lane == "hbm":

@@ -47,6 +47,11 @@ class _Holds:
 
 def idle_times(trace: Trace, step_ns: float) -> tuple[Idle, ...]:
     """In the order of phases, then of causes. Their sum is the time in which the HBM is idle."""
+    return _by_phase(idle_parts(trace, step_ns), trace)
+
+
+def idle_parts(trace: Trace, step_ns: float) -> list[tuple[float, float, Cause]]:
+    """(begin, end, cause) of every time in which the HBM is idle: first those with something on its way."""
     flights = sorted(trace.flights("hbm"), key=lambda flight: flight.issued)
     asked = _united((flight.issued, flight.ended) for flight in flights)
     busy = _united(sorted((flight.began, flight.ended) for flight in flights))
@@ -58,7 +63,7 @@ def idle_times(trace: Trace, step_ns: float) -> tuple[Idle, ...]:
     for low, high in _gaps(asked, 0.0, step_ns):
         at = bisect_right(issues, high - 1e-9)
         parts += _split(low, high, holds[at] if at < len(holds) else None)
-    return _by_phase(parts, trace)
+    return parts
 
 
 def _holds(trace: Trace) -> Iterator[_Holds]:

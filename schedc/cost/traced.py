@@ -20,13 +20,13 @@ def simulate_traced(
     program: Program, machine: Machine, inputs: Inputs | None = None, load: Load = DEFAULT_LOAD
 ) -> Timeline:
     """As `simulate`, with `Timeline.trace`."""
-    device = _Traced(program, machine, inputs_of(program, inputs, load))
+    device = TracedDevice(program, machine, inputs_of(program, inputs, load))
     timeline = device.run()
-    return replace(timeline, trace=Trace(tuple(device.executed), tuple(device.entered)))
+    return replace(timeline, trace=device.trace())
 
 
 @dataclass
-class _Traced(Device):
+class TracedDevice(Device):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.executed: list[Executed] = []
@@ -46,6 +46,10 @@ class _Traced(Device):
         """The counter of the outermost loop around it."""
         self.hbm = _TracedHbm(self)
         self.links = _TracedLinks(self)
+
+    def trace(self) -> Trace:
+        """Of what has run."""
+        return Trace(tuple(self.executed), tuple(self.entered))
 
     def _enter(self, phase: PhaseTime) -> PhaseTime:
         self.entered.append((self.now, phase.name))
@@ -119,7 +123,7 @@ class _Traced(Device):
 
 
 class _TracedHbm(Hbm):
-    def __init__(self, device: _Traced) -> None:
+    def __init__(self, device: TracedDevice) -> None:
         super().__init__(device.machine.in_flight, self._ended)
         self.device = device
         self.flights: dict[int, Flight] = {}
@@ -137,7 +141,7 @@ class _TracedHbm(Hbm):
 
 
 class _TracedLinks(Links):
-    def __init__(self, device: _Traced) -> None:
+    def __init__(self, device: TracedDevice) -> None:
         super().__init__(device.machine.network)
         self.device = device
         self.message = (0.0, 0.0, 0.0, 0.0)

@@ -13,6 +13,7 @@ from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
 from schedc.cost.operations import FEATURES, Work
 from schedc.cost.timeline import Event, Timeline
+from schedc.cost.trace import Executed, Flight, Trace
 from schedc.inspect.arrivals import Arrival, Taking, taken
 from schedc.inspect.occupancy import Fill, Occupant, occupants
 from schedc.inspect.record import Step, Touched, record
@@ -62,6 +63,8 @@ class Transfer:
     first_use: int | None = None
     """The first computation that reads what it brought."""
     last_use: int | None = None
+    flight: Flight | None = None
+    """The same in the trace of the simulation."""
 
     @property
     def bytes(self) -> int:
@@ -103,6 +106,7 @@ class Span:
 class History:
     program: Program
     timeline: Timeline
+    trace: Trace
     ops: tuple[Op, ...]
     """Every operation of the program, in the order of `program.walk`."""
     phase_of: tuple[str, ...]
@@ -127,19 +131,21 @@ class History:
 
 def history(program: Program, machine: Machine, inputs: Inputs | None = None) -> History:
     """Simulate `program` once and put together what happened. Raises as `simulate` does."""
-    timeline, recorded = record(program, machine, inputs)
+    recorded = record(program, machine, inputs)
+    timeline = recorded.timeline
     ops = tuple(walk(program.body))
-    steps = tuple(step for step in recorded if not isinstance(ops[step.op], BLOCKS))
-    transfers = _transfers(steps, ops, timeline.events, machine)
+    steps = tuple(step for step in recorded.steps if not isinstance(ops[step.op], BLOCKS))
+    transfers = _transfers(steps, ops, recorded.trace.executed, machine)
     waits = _waits(steps, ops, timeline.events)
     waits = _matched(transfers, waits, ops, steps)
     held = _use(program, transfers, steps, ops)
-    blocks = sorted((s for s in recorded if isinstance(ops[s.op], Phase)), key=lambda s: (s.began, -s.ended))
+    blocks = sorted((s for s in recorded.steps if isinstance(ops[s.op], Phase)), key=lambda s: (s.began, -s.ended))
     phases = tuple(Span(_phase_name(ops[s.op]), s.began, s.ended, s.op) for s in blocks)
     layers = _layers(blocks, ops, program.body)
     return History(
         program=program,
         timeline=timeline,
+        trace=recorded.trace,
         ops=ops,
         phase_of=_phases_of(program),
         steps=steps,
@@ -218,38 +224,32 @@ def _by_op(events: Sequence[Event], lanes: tuple[str, ...]) -> dict[int, list[Ev
 
 
 def _transfers(
-    steps: tuple[Step, ...], ops: tuple[Op, ...], events: Sequence[Event], machine: Machine
+    steps: tuple[Step, ...], ops: tuple[Op, ...], executed: tuple[Executed, ...], machine: Machine
 ) -> tuple[Transfer, ...]:
-    times = {op: iter(several) for op, several in _by_op(events, ("hbm", "link")).items()}
     per_chip, links = machine.network.devices_per_chip, machine.network.links
     found = []
-    for index, step in enumerate(steps):
-        op = ops[step.op]
-        if not isinstance(op, (Start, RemoteStart)):
+    for index, (step, done) in enumerate(zip(steps, executed, strict=True)):
+        assert step.op == done.number, "both are in the order of execution"
+        flight = done.flight
+        if not isinstance(ops[step.op], (Start, RemoteStart)) or flight is None:
             continue
-        event = next(times.get(step.op, iter(())), None)
-        if event is None:
-            continue  # it never arrived: nothing waited for it before the step was over
-        lane: Lane = "hbm" if isinstance(op, Start) else "link"
+        message = isinstance(ops[step.op], RemoteStart)
         chips = step.peer // per_chip
         route = 0 if chips == 0 else 1 + (chips - 1) % links
-        latency = 0.0
-        if lane == "link":
-            latency = machine.network.link_latency_ns if route else machine.network.sibling_latency_ns
-            latency += machine.skew_ns
         found.append(
             Transfer(
-                lane=lane,
+                lane="link" if message else "hbm",
                 step=index,
                 op=step.op,
-                route=route if lane == "link" else -1,
+                route=route if message else -1,
                 source=step.touched[0],
                 target=step.touched[1],
                 semaphore=step.semaphores[-1],
-                issued=event.issued_ns,
-                began=event.began_ns,
-                left=max(event.began_ns, event.ended_ns - latency),
-                ended=event.ended_ns,
+                issued=flight.issued,
+                began=flight.began,
+                left=flight.began + flight.alone if message else flight.ended,
+                ended=flight.ended,
+                flight=flight,
             )
         )
     return tuple(found)

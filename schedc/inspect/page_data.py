@@ -12,9 +12,8 @@ from itertools import accumulate
 from typing import Any
 
 from schedc.inspect.counters import counters_of
-from schedc.inspect.critical import critical_path
 from schedc.inspect.history import History, Transfer
-from schedc.inspect.idle import CAUSES, idle_times
+from schedc.inspect.path import CAUSES, idle_times, path_of
 from schedc.inspect.runs import Run, runs_of
 from schedc.inspect.seen import Seen
 from schedc.inspect.tracks import kind_of, name_of
@@ -23,7 +22,7 @@ from schedc.ir.program import ROW_BYTES, RemoteStart, Start
 
 _PLACE = re.compile(r"_\d+_\d+$")
 _CAUSES = list(CAUSES)
-_PATH = ("core", "transfer", "barrier")
+_PATH = ("core", "hbm", "link")
 
 
 def schedule_data(seen: Seen) -> dict[str, Any]:
@@ -150,17 +149,18 @@ def _lanes(transfers: Sequence[Transfer]) -> list[int]:
     return lanes
 
 
-def _path(history: History, number_of: dict[int, int]) -> dict[str, list[int]]:
+def _path(history: History, number_of: dict[int, int]) -> dict[str, list[Any]]:
     """`transfer` is the number of one of the HBM's, -1 for messages and the core's own work."""
-    path = critical_path(history)
-    lane = [history.transfers[link.transfer].lane if link.transfer is not None else "" for link in path]
-    return _spans([(link.began, link.ended) for link in path]) | {
-        "kind": [_PATH.index(link.kind) for link in path],
-        "op": [-1 if link.transfer is None else history.transfers[link.transfer].op for link in path],
-        "transfer": [
-            number_of[link.transfer] if link.transfer is not None and where == "hbm" else -1
-            for link, where in zip(path, lane, strict=True)
-        ],
+    path = path_of(history)
+    what = [part.what if part.kind == "core" else f"{part.what}: {part.cause}" for part in path]
+    words = list(dict.fromkeys(what))
+    place = {text: number for number, text in enumerate(words)}
+    return _spans([(part.began, part.ended) for part in path]) | {
+        "kind": [_PATH.index(part.kind) for part in path],
+        "words": words,
+        "what": [place[text] for text in what],
+        "op": [-1 if part.transfer is None else history.transfers[part.transfer].op for part in path],
+        "transfer": [-1 if part.transfer is None else number_of.get(part.transfer, -1) for part in path],
     }
 
 

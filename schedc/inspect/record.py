@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
-from schedc.cost.simulate import Device, Run, inputs_of
+from schedc.cost.simulate import Run, inputs_of
 from schedc.cost.timeline import PhaseTime, Timeline
+from schedc.cost.trace import Trace
+from schedc.cost.traced import TracedDevice
 from schedc.cost.values import value_of
 from schedc.ir.program import Await, Compute, Op, Program, Region, RemoteStart, SemaphoreRef, Start, Wait
 
@@ -50,7 +52,7 @@ class Step:
 
 
 @dataclass
-class Recorder(Device):
+class Recorder(TracedDevice):
     """A device that takes notes of every operation that it executes, in the order of their ends."""
 
     steps: list[Step] = field(default_factory=list)
@@ -116,8 +118,17 @@ class Recorder(Device):
         return note
 
 
-def record(program: Program, machine: Machine, inputs: Inputs | None = None) -> tuple[Timeline, tuple[Step, ...]]:
-    """`simulate` with its events, and every execution of an operation, in the order of their ends."""
+@dataclass(frozen=True)
+class Recorded:
+    """`steps` are all executions in the order of their ends, blocks too; `trace` has those of no block."""
+
+    timeline: Timeline
+    steps: tuple[Step, ...]
+    trace: Trace
+
+
+def record(program: Program, machine: Machine, inputs: Inputs | None = None) -> Recorded:
+    """`simulate` with its events but for those of the HBM, which are in the trace, and every execution."""
     device = Recorder(program, machine, inputs_of(program, inputs), keep_events=True)
     timeline = device.run()
-    return timeline, tuple(device.steps)
+    return Recorded(timeline, tuple(device.steps), device.trace())

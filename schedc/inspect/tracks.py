@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from schedc.inspect.counters import Counter, counters_of
-from schedc.inspect.critical import critical_path
 from schedc.inspect.history import History, Transfer
-from schedc.inspect.idle import CAUSES, idle_times
+from schedc.inspect.path import CAUSES, idle_times, path_of
 from schedc.inspect.runs import runs_of
 from schedc.inspect.sources import Sources
 from schedc.inspect.vmem_map import VmemMap
@@ -133,9 +132,9 @@ class _Maker:
             self._add(("HBM", "idle"), CAUSES[idle.cause], "idle", idle.began, idle.ended)
 
     def critical(self) -> None:
-        for link in critical_path(self.history):
-            name = self.history.transfers[link.transfer].name if link.transfer is not None else link.kind
-            self._add(("core", "critical path"), name, "critical", link.began, link.ended)
+        for part in path_of(self.history):
+            name = part.what if part.kind == "core" else f"{part.what} ({part.cause})"
+            self._add(("core", "critical path"), name, "critical", part.began, part.ended)
 
 
 def _free(ends: list[float], transfer: Transfer) -> int:

@@ -5,9 +5,8 @@ from itertools import pairwise
 import pytest
 
 from schedc.inspect.arrivals import Arrival, Taking, taken
-from schedc.inspect.critical import critical_path
 from schedc.inspect.history import History, history
-from schedc.inspect.idle import idle_times
+from schedc.inspect.path import idle_times, path_of
 from schedc.inspect.runs import runs_of
 from schedc.inspect.vmem_map import vmem_map
 from schedc.ir.text_parse import parse_program
@@ -75,23 +74,32 @@ def test_the_map_has_every_buffer_while_it_is_live(ring: History) -> None:
 def test_idle_times_fill_what_the_transfers_leave_and_add_up_to_the_simulations(ring: History) -> None:
     idle = idle_times(ring)
     assert [(i.cause, round(i.began), round(i.ended)) for i in idle] == [
-        ("core", 0, 10),
+        ("late", 0, 10),
         ("latency", 10, 110),
         ("latency", 310, 408),
-        ("core", 508, 568),
+        ("data", 508, 558),
+        ("late", 558, 568),
         ("latency", 568, 648),
     ]
-    timeline = ring.timeline
-    by_cause = {c: sum(i.ended - i.began for i in idle if i.cause == c) for c in ("latency", "core", "devices")}
-    assert by_cause["latency"] == pytest.approx(sum(p.hbm_latency_ns for p in timeline.phases))
-    assert by_cause["core"] == pytest.approx(sum(p.hbm_unasked_ns for p in timeline.phases))
+    phases = ring.timeline.phases
+    latency = sum(i.ended - i.began for i in idle if i.cause == "latency")
+    assert latency == pytest.approx(sum(phase.hbm_latency_ns for phase in phases))
+    assert sum(i.ended - i.began for i in idle) == pytest.approx(sum(phase.hbm_idle_ns for phase in phases))
 
 
 def test_the_critical_path_has_no_gap_and_names_the_transfers_that_held_up_the_core(ring: History) -> None:
-    path = critical_path(ring)
+    path = path_of(ring)
     assert path[0].began == 0.0 and path[-1].ended == ring.timeline.step_ns
     assert all(a.ended == b.began for a, b in pairwise(path))
-    assert [link.transfer for link in path if link.kind == "transfer"] == [0, 2, 3]
+    assert [(part.kind, part.transfer, round(part.ended)) for part in path if part.cause != "HBM latency"] == [
+        ("core", None, 10),
+        ("hbm", 0, 147),
+        ("hbm", 0, 247),
+        ("core", None, 308),
+        ("hbm", 2, 508),
+        ("core", None, 568),
+        ("hbm", 3, 748),
+    ]
 
 
 def test_rows_are_taken_in_the_order_in_which_they_came() -> None:

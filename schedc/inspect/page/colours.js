@@ -2,7 +2,11 @@
 
 const LIGHT = ["#4878b6", "#e08a2c", "#4f9d58", "#a76fb0", "#2fa3a3", "#c9a520", "#a0674b", "#e07b9a", "#7a86d8", "#7fa03a"];
 const DARK = ["#6f9fe0", "#f0a04b", "#6cc077", "#c08dca", "#52c2c0", "#dcbc45", "#c28a6d", "#f098b2", "#98a3f0", "#a3c45c"];
-const CAUSE = { light: ["#e3a62f", "#9a6bd0", "#8592a6"], dark: ["#e8b44d", "#b08be0", "#76839a"] };
+const CAUSES = ["latency", "address", "data", "slots", "late", "end"];
+const CAUSE = {
+  light: ["#e3a62f", "#9a6bd0", "#3f9fc0", "#d0704a", "#8592a6", "#c0c6d0"],
+  dark: ["#e8b44d", "#b08be0", "#62b9d8", "#e08a66", "#76839a", "#4a5260"],
+};
 
 const root = document.documentElement;
 

@@ -65,7 +65,7 @@ function schedule(raw) {
     hbm: transfers(raw.hbm),
     links,
     idle: { ...spans(raw.idle), cause: raw.idle.cause, causes: raw.idle.causes },
-    path: { ...spans(raw.path), kind: raw.path.kind, op: raw.path.op, transfer: raw.path.transfer },
+    path: { ...raw.path, ...spans(raw.path) },
     counters: raw.counters.map((one) => counter(one, raw.step)),
     vmem: {
       ...raw.vmem,

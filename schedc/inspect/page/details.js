@@ -54,12 +54,19 @@ function describe({ panel, kind, i, time }) {
   }
   if (kind === "idle") {
     const cause = one.idle.causes[one.idle.cause[i]];
-    return { title: "HBM idle", rows: [["when", span(one.idle, i)], ["why", cause], ["where", where(one, time)]], op: -1, related: [] };
+    const rows = [["when", span(one.idle, i)], ["why", cause], ["where", where(one, time)]];
+    const next = firstAbove(hbm.issued, one.idle.began[i] - 1);
+    const related = [];
+    if (next < hbm.n) {
+      rows.push(["next start", `${micros(hbm.issued[next])}: ${ops.name[hbm.op[next]].replace("start ", "")}`]);
+      related.push(["hbm", next], ["core", hbm.start[next]]);
+    }
+    return { title: "HBM idle", rows, op: -1, related };
   }
   if (kind === "path") {
     const transfer = one.path.transfer[i];
     const op = one.path.op[i];
-    const title = op >= 0 ? `critical: ${ops.name[op]}` : "critical: the core at work";
+    const title = `critical: ${one.path.words[one.path.what[i]]}`;
     const related = transfer >= 0 ? [["hbm", transfer]] : [];
     return { title, rows: [["when", span(one.path, i)], ["where", where(one, time)]], op, related };
   }

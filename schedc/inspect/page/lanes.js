@@ -26,8 +26,8 @@ class Panel {
     if (this.one.layers.n) add("layers", "layers", two ? 13 : 15, 2);
     add("phases", "phases", two ? 15 : 19, 2);
     add("core", "core", two ? 20 : 32, two ? 3 : 4);
-    add("path", "critical path", 12, 2);
-    add("idle", "HBM idle", 12, 2);
+    add("path", "critical path", 14, 2);
+    add("idle", "HBM idle", 14, 2);
     add("hbm", "HBM transfers", Math.min(two ? 56 : 96, Math.max(40, this.rows.length * 11)), 2);
     add("bandwidth", "bandwidth", two ? 18 : 30, two ? 2 : 4);
     this.routes.forEach((row, route) => {
@@ -67,15 +67,15 @@ class Panel {
       });
     } else if (kind === "core") this.drawCore(ctx, lane);
     else if (kind === "path") {
-      const colours = [ink("issue"), ink("path"), causeColour(1)];
+      const colours = [ink("issue"), ink("path"), ink("exchange")];
       drawSpans(ctx, axis, one.path, y, height, {
-        colour: (i) => colours[one.path.kind[i] === 1 && one.path.transfer[i] < 0 ? 2 : one.path.kind[i]],
-        label: (i) => (one.path.op[i] < 0 ? "" : one.ops.name[one.path.op[i]].replace(/^(start|send) /, "")),
+        colour: (i) => colours[one.path.kind[i]],
+        label: (i) => (one.path.kind[i] ? one.path.words[one.path.what[i]].replace(/^(transfer|exchange) of /, "") : ""),
       });
     } else if (kind === "idle") {
       drawSpans(ctx, axis, one.idle, y, height, {
         colour: (i) => causeColour(one.idle.cause[i]),
-        label: (i) => ["latency", "devices", "core"][one.idle.cause[i]],
+        label: (i) => CAUSES[one.idle.cause[i]],
       });
     } else if (kind === "hbm") this.drawTransfers(ctx, lane);
     else if (kind === "bandwidth") this.drawBandwidth(ctx, lane);

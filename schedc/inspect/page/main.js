@@ -50,9 +50,10 @@ class Page {
   titles() {
     $("titles").innerHTML = this.panels
       .map(({ one, letter }) => {
-        const facts = one.facts.map(([name, value]) => `<span class="fact">${name} <b>${escaped(value)}</b></span>`);
+        const facts = one.facts.slice(0, 4).map(([name, value]) => `<span class="fact">${name} <b>${escaped(value)}</b></span>`);
+        const all = one.facts.map(([name, value]) => `${name} ${value}`).join("\n");
         const mark = letter ? `<span class="letter">${letter}</span>` : "";
-        return `<div class="schedule">${mark}<span class="title">${escaped(one.title)}</span>${facts.join("")}</div>`;
+        return `<div class="schedule" title="${escaped(all)}">${mark}<span class="title">${escaped(one.title)}</span>${facts.join("")}</div>`;
       })
       .join("");
   }
@@ -65,8 +66,10 @@ class Page {
       swatch(ink("issue"), "issues"),
       `<span><i class="waits"></i>core waits</span>`,
       swatch(ink("path"), "critical transfer"),
+      ...(this.panels.some(({ one }) => one.links.n) ? [swatch(ink("exchange"), "critical exchange")] : []),
     ];
-    const causes = ["on its way", "waits for devices", "core busy"].map((text, i) => swatch(causeColour(i), `HBM idle: ${text}`));
+    const met = new Set(this.panels.flatMap(({ one }) => [...one.idle.cause]));
+    const causes = CAUSES.flatMap((name, i) => (met.has(i) ? [swatch(causeColour(i), `idle: ${name}`)] : []));
     $("legend").innerHTML = [...families, ...others, ...causes].join("");
   }
 
