@@ -12,8 +12,10 @@ COMMANDS = (
     "cache",
     "check",
     "compile",
+    "diff",
     "doctor",
     "emit",
+    "explain",
     "import",
     "inspect",
     "models",
@@ -25,8 +27,8 @@ COMMANDS = (
     "verify",
 )
 
-GROUPS = ("cache", "inspect")
-INSIDE = ("cache look", "cache clear", "inspect transfers", "inspect phases")
+GROUPS = ("cache", "explain", "inspect")
+INSIDE = ("cache look", "cache clear", "inspect transfers", "inspect phases", "explain step")
 
 
 def imported_by(arguments: list[str]) -> str:

@@ -1,0 +1,51 @@
+"""`schedc diff` and `schedc explain`."""
+
+import pytest
+
+from .conftest import Command, refused
+
+MODEL = ("smollm2-135m", "--context", "512")
+
+
+def test_diff_of_two_folders_and_of_models_says_the_same(schedc: Command):
+    schedc("compile", *MODEL, "--no-check", "-o", "a")
+    schedc("compile", *MODEL, "--no-check", "--policy", "just_in_time", "-o", "b")
+    folders = schedc("diff", "a", "b", "--json")
+    models = schedc("diff", MODEL[0], *MODEL, "--b", "--policy just_in_time", "--json")
+    assert folders.code == models.code == 0 and folders.json() == models.json()
+    step = next(figure for figure in folders.json()["figures"] if figure["name"] == "step")
+    assert step["second"] > step["first"] and step["change"] == pytest.approx(step["second"] - step["first"], abs=1e-3)
+    said = schedc("diff", "a", "b").out
+    assert "policy: ring -> just_in_time" in said and "transfers issued elsewhere" in said and "qkv ×30" in said
+    assert "(--all)" in said and "(--all)" not in schedc("diff", "a", "b", "--all").out
+
+
+def test_diff_of_the_same_is_said_and_is_no_failure(schedc: Command):
+    said = schedc("diff", MODEL[0], *MODEL)
+    assert (said.code, said.out) == (0, "the same program\nno figure of the prediction differs\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--b", "--poly x"), "--b '--poly x': No such option: --poly"),
+        (("--a", "--set"), "--a '--set': "),
+        (("--a", "x"), "--a 'x': "),
+        (("--b", "'"), '--b "\'": '),
+    ],
+)
+def test_bad_options_of_one_side_are_refused(schedc: Command, arguments: tuple[str, ...], message: str):
+    assert refused(schedc("diff", MODEL[0], *MODEL, *arguments)).startswith(message)
+
+
+def test_explain_step_fit_and_transfer(schedc: Command):
+    assert "the step takes" in schedc("explain", "step", *MODEL).out
+    assert schedc("explain", "step", *MODEL, "--json").json()["binding"] in ("hbm", "compute", "latency", "dependence")
+    assert schedc("explain", "fit", *MODEL).out.startswith("it fits: HBM ")
+    big = schedc("explain", "fit", "llama-3.1-70b", "--devices", "1", "--json")
+    assert big.code == 0 and not big.json()["fits"] and "would fit: --devices 2" in big.json()["refusal"]
+    found = schedc("explain", "transfer", MODEL[0], "kv_new", *MODEL[1:], "--json").json()["transfers"]
+    assert found[0]["constraint"]["kind"] == "data"
+    said = schedc("explain", "transfer", MODEL[0], "kv_new", *MODEL[1:]).out
+    assert "it cannot start earlier: it moves what is made by merge_newest of attend" in said
+    assert "no transfer is called 'none'" in refused(schedc("explain", "transfer", MODEL[0], "none"))
