@@ -1,4 +1,4 @@
-"""The compiler of the search's inner functions."""
+"""The compiler of inner functions, such as the search's."""
 
 from __future__ import annotations
 
@@ -19,34 +19,40 @@ except ImportError:
     _numba = None
 
 
-def compiled(function: Function) -> Function:
-    """The function as machine code, kept on disk between runs; the function itself if numba is not installed.
+def compiler(sources: Path, name: str) -> Callable[[Function], Function]:
+    """What makes machine code of the functions of a folder, kept on disk between runs under `name`.
 
     numba knows a function's code as out of date by the function's own file, but it has that of other files in it.
-    So the code is kept in a folder named by what all files say.
+    So the code is kept in a folder named by what all files say. Without numba a function stays itself.
     """
-    if _numba is None:
-        return function
-    before = _numba.config.CACHE_DIR
-    folder = _folder(before)
-    try:
-        _numba.config.CACHE_DIR = str(folder) if folder is not None else before
-        return _numba.njit(cache=folder is not None, error_model="numpy")(function)
-    finally:
-        _numba.config.CACHE_DIR = before
+
+    def compiled(function: Function) -> Function:
+        if _numba is None:
+            return function
+        before = _numba.config.CACHE_DIR
+        folder = _folder(before, sources, name)
+        try:
+            _numba.config.CACHE_DIR = str(folder) if folder is not None else before
+            return _numba.njit(cache=folder is not None, error_model="numpy")(function)
+        finally:
+            _numba.config.CACHE_DIR = before
+
+    return compiled
 
 
-def _folder(configured: str) -> Path | None:
+def _folder(configured: str, sources: Path, name: str) -> Path | None:
     """Where machine code of these sources is kept: the first folder that can be written, or none."""
-    here = Path(__file__).parent
-    sources = b"".join(path.read_bytes() for path in sorted(here.glob("*.py")))
-    name = f"search-{sha256(sources).hexdigest()[:16]}"
-    parents = [Path(configured)] if configured else [here / "__pycache__", Path.home() / ".cache" / "schedc"]
+    texts = b"".join(path.read_bytes() for path in sorted(sources.rglob("*.py")))
+    own = f"{name}-{sha256(texts).hexdigest()[:16]}"
+    parents = [Path(configured)] if configured else [sources / "__pycache__", Path.home() / ".cache" / "schedc"]
     for parent in parents:
         try:
-            (parent / name).mkdir(parents=True, exist_ok=True)
+            (parent / own).mkdir(parents=True, exist_ok=True)
         except OSError:
             continue
-        if os.access(parent / name, os.W_OK):
-            return parent / name
+        if os.access(parent / own, os.W_OK):
+            return parent / own
     return None
+
+
+compiled = compiler(Path(__file__).parent, "search")
