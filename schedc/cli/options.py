@@ -34,9 +34,9 @@ def _models(incomplete: str) -> list[str]:
 
 
 def _policies(incomplete: str) -> list[str]:
-    from schedc.schedule.registry import POLICIES
+    from schedc.schedule.registry import POLICIES, SEARCHES
 
-    return [name for name in POLICIES if name.startswith(incomplete)]
+    return [name for name in (*POLICIES, *SEARCHES) if name.startswith(incomplete)]
 
 
 Model = Annotated[

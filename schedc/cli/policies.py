@@ -23,13 +23,14 @@ def policies(json: Json = False) -> None:
 
       schedc compile smollm2-135m --policy ./my_policy.py:late_cache
     """
-    from schedc.schedule.registry import DEFAULT_POLICY, POLICIES, find_policy
+    from schedc.schedule.registry import DEFAULT_POLICY, POLICIES, SEARCHES, find_policy
 
+    names = (*POLICIES, *SEARCHES)
     if json:
-        print_json([_entry(name, find_policy(name)) | {"default": name == DEFAULT_POLICY} for name in POLICIES])
+        print_json([_entry(name, find_policy(name)) | {"default": name == DEFAULT_POLICY} for name in names])
         return
     table = simple_table("policy", "settings", "what it does")
-    for name in POLICIES:
+    for name in names:
         entry = _entry(name, find_policy(name))
         settings = " ".join(f"{key}={value:g}" for key, value in entry["settings"].items())
         table.add_row(f"{name} (default)" if name == DEFAULT_POLICY else name, settings, entry["about"])

@@ -142,6 +142,8 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
         transfer=TransferCost(ROW_BYTES / cost.hbm_stream_gb_s, cost.dma_descriptor_ns, cost.dma_hbm_to_vmem_ns),
         fits=lambda plan: fits(of_plan(plan), capacity),
         evaluate=None if pricing is None else evaluate,
+        lowering=lowering,
+        target=target,
     )
     return problem
 

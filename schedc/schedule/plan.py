@@ -21,6 +21,9 @@ from schedc.weights.layout import WordDtype
 if TYPE_CHECKING:
     import networkx as nx
 
+    from schedc.lower.step import StepLowering
+    from schedc.target.target import Target
+
 
 @dataclass(frozen=True)
 class StreamInfo:
@@ -137,6 +140,9 @@ class Problem:
     evaluate: Callable[[Plan], float] | None = None
     """The predicted time of a step of a plan, ns, proven or not; inf if it does not fit, or waits for ever. None where
     nothing can be predicted. Raises UserError for a plan that cannot be built."""
+    lowering: StepLowering | None = None
+    """What it is the problem of, and `target`: for policies that simulate by themselves."""
+    target: Target | None = None
 
     def matrices(self) -> tuple[StreamInfo, ...]:
         """The streams that phases consume tile by tile, those of chosen members aside."""

@@ -31,6 +31,9 @@ POLICIES: dict[str, str] = {
 }
 """Policy → the module that has the function of that name. The leanest stands last."""
 
+SEARCHES: dict[str, str] = {name: f"schedc.explore.policies.{name}" for name in ("search",)}
+"""The same, of policies that try many plans: nothing else tries them."""
+
 DEFAULT_POLICY = "ring"
 
 
@@ -39,12 +42,23 @@ def find_policy(name: str) -> Policy:
     path, separator, function = name.rpartition(":")
     if separator and path.endswith(".py"):
         return _from_file(Path(path), function)
-    if name not in POLICIES:
-        close = nearest(name, POLICIES)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(POLICIES)}"
+    if name.endswith((".yaml", ".yml")):
+        return _of_file(Path(name))
+    modules = POLICIES | SEARCHES
+    if name not in modules:
+        close = nearest(name, modules)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(modules)}"
         raise UserError(f"no policy is called {name!r}; {hint} Your own: ./file.py:function")
-    policy: Policy = getattr(importlib.import_module(POLICIES[name]), name)
+    policy: Policy = getattr(importlib.import_module(modules[name]), name)
     return policy
+
+
+def _of_file(path: Path) -> Policy:
+    """The policy that answers with the plan of a file."""
+    from schedc.schedule.plan_file import read_plan
+
+    plan = read_plan(path).plan.to_plan()
+    return lambda problem: plan
 
 
 def _from_file(path: Path, function: str) -> Policy:

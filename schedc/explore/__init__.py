@@ -1,0 +1,1 @@
+"""Which schedule is best: a fast simulator, a search, a yardstick, ablations, tables."""

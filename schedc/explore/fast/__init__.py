@@ -1,0 +1,1 @@
+"""The simulation of `schedc/cost` in compiled loops over arrays: many orderings a second."""

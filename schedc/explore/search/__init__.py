@@ -1,0 +1,1 @@
+"""Finding a better schedule: neighbours, annealing, a population of plans."""
