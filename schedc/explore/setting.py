@@ -64,13 +64,14 @@ class Prepared:
 
     def model(self, plan: Plan) -> Model:
         """At the grain of the plan, the order open."""
-        key = pickle.dumps((sorted(plan.tile_units.items()), plan.kv_tokens, sorted(plan.orders.items()), plan.sums))
+        grain = Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums)
+        mappings = (plan.tile_units, plan.orders, plan.collectives, plan.wires)
+        key = pickle.dumps((*(sorted(mapping.items()) for mapping in mappings), plan.kv_tokens, plan.sums))
         if key not in self._models:
             while len(self._models) >= _MODELS_KEPT:
                 del self._models[next(iter(self._models))]
-            grain = Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums)
-            setting = self.setting
-            self._models[key] = model_of(self.lowering.graph(grain), setting.target, setting.machine)
+            lowering = self.lowering.at_sites(plan.collectives, plan.wires)
+            self._models[key] = model_of(lowering.graph(grain), self.setting.target, self.setting.machine)
         return self._models[key]
 
     def timeline(self, plan: Plan) -> Timeline:

@@ -28,6 +28,7 @@ from schedc.lower.graph import Order, SumCut
 from schedc.schedule.plan import Plan, Ring
 from schedc.spec.base import Part
 from schedc.validation import validate
+from schedc.weights.layout import WordDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
 
 
@@ -50,6 +51,8 @@ class PlanPart(Part):
     sums: SumCut = "tiles"
     rings: tuple[RingPart, ...]
     tile_units: dict[str, int]
+    collectives: dict[str, str] = Field(default_factory=dict)
+    wires: dict[str, WordDtype] = Field(default_factory=dict)
     issue: dict[str, str] = Field(default_factory=dict)
     orders: dict[str, Order] = Field(default_factory=dict)
     at_once: dict[str, int] = Field(default_factory=dict)

@@ -69,6 +69,16 @@ def _move(m, f, order, together):
             order[here] = order[here - 1]
             here -= 1
         order[here] = a
+    for k in range(len(f.kept_behind)):
+        a = f.kept_behind[k, 1]
+        here, there = _place(order, a), _place(order, f.kept_behind[k, 0])
+        while here < there:
+            order[here] = order[here + 1]
+            here += 1
+        while here > there + 1:
+            order[here] = order[here - 1]
+            here -= 1
+        order[here] = a
     return True
 
 
@@ -158,6 +168,9 @@ def legal(m, f, order, issue, deferred, ring_of, slots, ahead, place, rows, sema
         place[order[at]] = at
     for k in range(len(f.edges)):
         if place[f.edges[k, 0]] >= place[f.edges[k, 1]]:
+            return False
+    for k in range(len(f.kept_behind)):
+        if place[f.kept_behind[k, 1]] != place[f.kept_behind[k, 0]] + 1:
             return False
     for k in range(len(f.issued_after)):
         if place[f.issued_after[k, 0]] >= place[issue[f.issued_after[k, 1]]]:

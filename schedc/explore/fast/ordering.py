@@ -61,13 +61,13 @@ def ordering_of(model: Model, problem: Problem, plan: Plan) -> Ordering:
 
 def plan_of(model: Model, problem: Problem, plan: Plan, ordering: Ordering) -> Plan:
     """`plan` with the choices of an ordering in place of its own."""
-    named = {segment.name: set(segment.order) for segment in problem.segments}
+    known = {segment.name: segment.order for segment in problem.segments}
     order = {}
     for at, segment in enumerate(model.graph.segments):
         first, last = model.arrays.unit_first[at], model.arrays.unit_first[at + 1]
         placed = [model.units[unit] for unit in ordering.order[first:last]]
         if placed != [phase.name for phase in segment.phases]:
-            order[segment.name] = tuple(name for name in placed if name in named[segment.name])
+            order[segment.name] = _with_absent(placed, known[segment.name])
     rings = tuple(
         replace(ring, slots=int(slots), ahead=int(ahead), begin=None if begin < 0 else model.units[begin])
         for ring, slots, ahead, begin in zip(plan.rings, ordering.slots, ordering.ahead, ordering.begin, strict=True)
@@ -81,6 +81,15 @@ def plan_of(model: Model, problem: Problem, plan: Plan, ordering: Ordering) -> P
         issue={name: phase for name, phase in issue.items() if phase != latest[name]},
         deferred={model.units[unit]: model.units[until] for unit, until in enumerate(ordering.deferred) if until >= 0},
     )
+
+
+def _with_absent(placed: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """`known` as they are placed; one that the graph does not have stands behind the one before it."""
+    found = [name for name in placed if name in set(known)]
+    for before, name in zip(("", *known), known, strict=False):
+        if name not in found:
+            found.insert(found.index(before) + 1 if before else 0, name)
+    return tuple(found)
 
 
 def _placed(own: Sequence[str], order: Sequence[str] | None) -> list[str]:

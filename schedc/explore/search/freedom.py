@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schedc.explore.fast.model import Model
-from schedc.schedule.depends import issue_of
+from schedc.schedule.depends import dependences, issue_of
 from schedc.schedule.plan import Plan, Problem
 
 _LAYERED = re.compile(r"(.+)_(\d+_\d+)")
@@ -29,6 +29,8 @@ class Freedom(NamedTuple):
     """(unit, transfer): issued at the start of a later unit than that."""
     issued_by: np.ndarray
     """(transfer, unit): issued at the start of that unit at the latest."""
+    kept_behind: np.ndarray
+    """(unit, unit): the second stands right behind the first."""
     segment: np.ndarray
     """By unit."""
     group: np.ndarray
@@ -52,7 +54,10 @@ def freedom_of(model: Model, problem: Problem, plan: Plan) -> Freedom:
     units = {name: index for index, name in enumerate(model.units)}
     segment = np.repeat(np.arange(len(model.arrays.trips)), np.diff(model.arrays.unit_first))
     edges, after, by = list[tuple[int, int]](), list[tuple[int, int]](), list[tuple[int, int]]()
-    for graph in problem.depends.values():
+    known = {phase.name for segment in problem.segments for phase in segment.phases}
+    there = {phase.name for segment in model.graph.segments for phase in segment.phases}
+    own = {} if there <= known else dependences(model.graph)
+    for graph in (*problem.depends.values(), *own.values()):
         transfers = {issue_of(transfer): index for index, transfer in enumerate(model.transfers)}
         for before, behind in graph.edges:
             if before in units and behind in units:
@@ -61,7 +66,6 @@ def freedom_of(model: Model, problem: Problem, plan: Plan) -> Freedom:
                 after.append((units[before], transfers[behind]))
             elif before in transfers and behind in units:
                 by.append((transfers[before], units[behind]))
-    edges += _kept_behind(model, problem, units)
     group, layer = _numbered(model.units)
     transfer_group, _ = _numbered(model.transfers)
     latest = {prefetch.name: units[prefetch.latest] for prefetch in problem.prefetches}
@@ -75,6 +79,7 @@ def freedom_of(model: Model, problem: Problem, plan: Plan) -> Freedom:
         _pairs(edges),
         _pairs(after),
         _pairs(by),
+        _pairs(_kept_behind(model, known, units)),
         segment.astype(np.int64),
         group,
         layer,
@@ -90,9 +95,8 @@ def _pairs(pairs: Sequence[tuple[int, int]]) -> np.ndarray:
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _kept_behind(model: Model, problem: Problem, units: dict[str, int]) -> list[tuple[int, int]]:
-    """Phases that only some grains have stay behind the one they are lowered behind: a plan cannot name them."""
-    known = {phase.name for segment in problem.segments for phase in segment.phases}
+def _kept_behind(model: Model, known: set[str], units: dict[str, int]) -> list[tuple[int, int]]:
+    """Phases that only some plans have stay behind the one they are lowered behind: a plan cannot name them."""
     return [
         (units[before.name], units[phase.name])
         for segment in model.graph.segments

@@ -52,6 +52,9 @@ def improve(task: Task) -> Outcome:
 def _improve(ready: Prepared, task: Task) -> Outcome:
     plan, capacity = task.plan, ready.problem.capacity_rows
     faults = ready.faults(plan)
+    if faults and (plan.order or plan.deferred):
+        plan = replace(plan, order={}, deferred={}, issue={})
+        faults = ready.faults(plan)
     if faults:
         return Outcome(plan, inf, 0, faults[0])
     needed = rows_needed(ready.program(plan))

@@ -89,6 +89,18 @@ def _other_sums(problem: Problem, plan: Plan, random: Random) -> Plan:
     return replace(plan, sums="tiles" if plan.sums == "whole" else "whole")
 
 
+def _other_collective(problem: Problem, plan: Plan, random: Random) -> Plan:
+    """Another algorithm for the sums over devices at one site."""
+    if not problem.sites:
+        return plan
+    site = random.choice(list(problem.sites))
+    algorithms = [name for name in problem.sites[site] if name != plan.collectives.get(site)]
+    if not algorithms:
+        return plan
+    changed = {**plan.collectives, site: random.choice(algorithms)}
+    return replace(plan, collectives=changed)
+
+
 def _other_members(problem: Problem, plan: Plan, random: Random) -> Plan:
     """Chosen members by number or as they are found, one or two at once."""
     names = [selection.name for selection in problem.selections]
@@ -137,6 +149,7 @@ KINDS: Mapping[Kind, float] = {
     _other_slot: 2.0,
     _other_rings: 1.0,
     _other_sums: 1.0,
+    _other_collective: 1.5,
     _other_cache_tile: 0.7,
     _other_members: 0.3,
 }
