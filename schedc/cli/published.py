@@ -36,16 +36,33 @@ def published(
         int | None,
         typer.Option("--position", help="Tokens in the cache.", show_default="the middle of the context"),
     ] = None,
+    routing: Annotated[
+        str, typer.Option("--routing", help="How rows choose experts: uniform, zipf:1.1, or a file of choices.")
+    ] = "uniform",
+    gains: Annotated[
+        bool,
+        typer.Option("--gains", help="What another order is worth, then other exchanges, then our own schedule."),
+    ] = False,
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="With --gains: of our own schedule.", show_default="the default one")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="With --gains: a setting of that policy; may be repeated."),
+    ] = None,
     program: Annotated[
         Path | None,
-        typer.Option("--program", help="Write the program of the first step to this file, for `schedc check`."),
+        typer.Option(
+            "--program",
+            help="Write the program of the first step to this file, for `schedc check`; with --gains the best one.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Predict a hand-written kernel that others published: its order, transfers and exchanges, by its measured cycles.
 
     The schedule is data (schedc/published/schedules) and becomes a program of the same form as ours, which
-    `schedc check` proves. Experts are routed uniformly; the device with most of them sets the pace.
+    `schedc check` proves. The device with most of the chosen experts sets the pace.
 
     Examples:
 
@@ -54,23 +71,35 @@ def published(
       schedc published kimi-k3 --step 8v --context 131072 --json
 
       schedc published kimi-k3 --step 1 --program k3.ir && schedc check k3.ir
+
+      schedc published kimi-k3 --gains --policy ring --set slot_mib=4
     """
+    from schedc.cost.routing import Load, parse_routing
     from schedc.ir.text_print import print_program
     from schedc.published.predict import predict_published, program_for
     from schedc.published.read import load_published
 
     schedule = load_published(name)
     demands = [_demand(step, context, position) for step in steps or DEFAULT_STEPS]
+    load = Load(parse_routing(routing))
+    if gains:
+        from schedc.cli.published_gains import OurOptions, show_gains
+
+        best = show_gains(name, demands, load, OurOptions(policy, tuple(settings or ())), json)
+    else:
+        best = schedule
+        found = [predict_published(schedule, demand, load=load) for demand in demands]
+        if json:
+            print_json([prediction.to_dict() for prediction in found])
+        else:
+            typer.echo(
+                f"{schedule.title}, {found[0].clock_mhz:,.0f} MHz; context {context}, position {found[0].position}\n"
+            )
+            show_steps(found)
+            typer.echo(f"\n{found[0].step}, by phase\n")
+            show_phases(found[0])
     if program is not None:
-        write_text(program, print_program(program_for(schedule, demands[0])))
-    found = [predict_published(schedule, demand) for demand in demands]
-    if json:
-        print_json([prediction.to_dict() for prediction in found])
-        return
-    typer.echo(f"{schedule.title}, {found[0].clock_mhz:,.0f} MHz; context {context}, position {found[0].position}\n")
-    show_steps(found)
-    typer.echo(f"\n{found[0].step}, by phase\n")
-    show_phases(found[0])
+        write_text(program, print_program(program_for(best, demands[0])))
 
 
 def _demand(step: str, context: int, position: int | None) -> "Demand":
@@ -84,7 +113,7 @@ def _demand(step: str, context: int, position: int | None) -> "Demand":
 
 COLUMNS: tuple[tuple[str, Any], ...] = (
     ("µs", lambda p: f"{p.step_us:,.0f}"),
-    ("even experts", lambda p: f"{p.device_us:,.0f}"),
+    ("even experts", lambda p: f"{p.even_us:,.0f}"),
     ("experts", lambda p: f"{p.experts:.1f}"),
     ("compute", lambda p: f"{p.compute_us:,.0f}"),
     ("HBM waits", lambda p: f"{p.transfer_us:,.0f}"),

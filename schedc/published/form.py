@@ -91,6 +91,9 @@ class Experts(Sourced):
     at_mib: float = Field(default=0.0, ge=0)
     slots: int = Field(ge=1)
     at_once: int = Field(ge=1)
+    ahead: int = Field(ge=1)
+    """How many are started as winners appear. Member e + ahead follows when e has been gone through, or as soon as it
+    has come if there is a slot for it then."""
 
     @property
     def members(self) -> int:
@@ -102,6 +105,8 @@ class Experts(Sourced):
             yield "groups", f"{self.of} experts are not {self.groups} equal groups"
         if self.at_once > self.slots:
             yield "at_once", f"{self.at_once} at once do not fit {self.slots} slots"
+        if self.at_once > self.ahead or self.ahead > self.slots:
+            yield "ahead", f"must be from {self.at_once} (at_once) to {self.slots} (slots), not {self.ahead}"
 
 
 class Exchange(Sourced):
@@ -188,11 +193,15 @@ class Choose(Sourced):
 
 
 class Members(Sourced):
-    """The chosen experts, `at_once` at a time, `cycles` each; a slot is filled again when both are done."""
+    """The chosen experts, `at_once` at a time, `cycles` each.
+
+    When the last ones have come, the transfers of the next layer's tensors `then_next` are started.
+    """
 
     do: Literal["members"]
     name: str
     cycles: Cycles
+    then_next: Names = ()
 
 
 Step = Annotated[Start | StartNext | Phase | Through | Store | Settle | Choose | Members, Field(discriminator="do")]
@@ -242,6 +251,12 @@ class Vmem(Sourced):
     mib_at_rows: Size
 
 
+class TileCost(Sourced):
+    """Issue cycles of every further tile of a tensor that is awaited in tiles: its start, wait and fence."""
+
+    cycles: Cycles
+
+
 class Total(Sourced):
     """Issue cycles of a step at one row and with `experts` a device, by the publisher's compiler."""
 
@@ -253,6 +268,8 @@ class PublishedSchedule(Part):
     """`kinds` of layers are made of `parts`; the first `peeled` layers stand before the loop over the others."""
 
     name: str
+    model: str
+    """The spec of the model that comes with schedc."""
     title: str
     document: str
     target: str
@@ -264,6 +281,7 @@ class PublishedSchedule(Part):
     vmem: Vmem
     total: Total
     row_scale: RowScale
+    tile_cost: TileCost
     regions: Mapping[str, Region]
     tensors: Mapping[str, Tensor]
     streams: Mapping[str, Stream]
@@ -319,7 +337,7 @@ class PublishedSchedule(Part):
                 "writes": set(self.tensors),
                 "sends": set(self.exchanges),
             }
-            known |= {"receives": set(self.exchanges)}
+            known |= {"receives": set(self.exchanges), "then_next": moved}
             for field, names in known.items():
                 for name in getattr(step, field, ()):
                     if name not in names:

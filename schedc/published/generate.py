@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from schedc.errors import UserError
 from schedc.ir.expr import Compare, Const, Counter, Element, Expr, add, floordiv, mul
 from schedc.ir.program import (
     Barrier,
@@ -142,7 +141,7 @@ class _Generator:
     def _body(self) -> Iterator[Op]:
         schedule, kinds = self.schedule, self.schedule.layer_kinds
         yield Barrier()
-        yield from self._steps(schedule.before, Const(-1), (kinds[0],))
+        yield from self._steps(schedule.before, Const(-1), "", (kinds[0],))
         for layer in range(schedule.peeled):
             following = kinds[layer + 1 : layer + 2]
             yield from self._layer(Const(layer), (kinds[layer],), following, not following)
@@ -151,14 +150,14 @@ class _Generator:
             layer = add(Counter("l"), schedule.peeled)
             body = tuple(self._layer(layer, _distinct(rest), _distinct(rest[1:]), True))
             yield Loop("l", Const(len(rest)), body)
-        yield from self._steps(schedule.after, Const(len(kinds)), ())
+        yield from self._steps(schedule.after, Const(len(kinds)), "", ())
 
     def _layer(self, layer: Expr, kinds: Names, following: Names, may_end: bool) -> Iterator[Op]:
         """A layer that is one of `kinds`, before one of `following` or, if it `may_end`, before none."""
         for place in range(max(len(self.schedule.kinds[kind]) for kind in kinds)):
             parts = {kind: self.schedule.kinds[kind][place] for kind in kinds if place < len(self.schedule.kinds[kind])}
             cases = {
-                kind: tuple(self._steps(self.schedule.parts[part], layer, following, may_end))
+                kind: tuple(self._steps(self.schedule.parts[part], layer, kind, following, may_end))
                 for kind, part in parts.items()
             }
             yield from self._by_kind(layer, cases)
@@ -172,11 +171,15 @@ class _Generator:
         selected = sorted((numbers[kind], body) for kind, body in cases.items())
         yield Switch(Element("kind", layer), tuple(Case(number, body) for number, body in selected))
 
-    def _steps(self, steps: Sequence[Step], layer: Expr, following: Names, may_end: bool = False) -> Iterator[Op]:
+    def _steps(
+        self, steps: Sequence[Step], layer: Expr, kind: str, following: Names, may_end: bool = False
+    ) -> Iterator[Op]:
+        """Of a layer of that `kind`; "": before the first layer or behind the last."""
         for step in steps:
             match step:
                 case Start(tensors=tensors):
-                    yield from (op for name in tensors for op in self._started(name, layer))
+                    mine = (name for name in tensors if self._has(kind, name))
+                    yield from (op for name in mine for op in self._started(name, layer))
                 case StartNext(tensors=tensors):
                     yield from self._start_next(tensors, add(layer, 1), following, may_end)
                 case Phase():
@@ -190,7 +193,8 @@ class _Generator:
                 case Choose():
                     yield PhaseOp(step.name, tuple(self._choose(step, layer)))
                 case Members():
-                    yield PhaseOp(step.name, tuple(self._members(step, layer)))
+                    then = tuple(self._start_next(step.then_next, add(layer, 1), following, may_end))
+                    yield PhaseOp(step.name, tuple(self._members(step, layer, then)))
 
     def _started(self, name: str, layer: Expr) -> tuple[Op, ...]:
         ops = self.tensors[name] if name in self.tensors else self.streams[name]
@@ -212,24 +216,25 @@ class _Generator:
         return round(cycles * self.demand.scale(self.schedule), 3)
 
     def _phase(self, step: Phase) -> Iterator[Op]:
-        """A tensor of several tiles is gone through tile by tile, its share of the cycles by its bytes."""
-        tiled = [name for name in step.needs if self.tensors[name].tensor.tiles > 1]
-        if len(tiled) > 1 or (tiled and step.needs != tuple(tiled)):
-            raise UserError(
-                f"{self.schedule.name}: phase {step.name} needs {', '.join(step.needs)}: one in tiles alone"
-            )
+        """A tensor of several tiles is gone through tile by tile, whole ones before it.
+
+        The cycles are shared by the tiles alike; each wait but the first costs what the MXU needs to drain.
+        """
         for name in step.receives:
             yield from self.exchanges[name].receive()
         received = tuple(self.exchanges[name].read() for name in step.receives)
         sent = tuple(self.tensors[name].written() for name in step.writes)
         sent += tuple(self.exchanges[name].written() for name in step.sends)
-        tiles = self.tensors[tiled[0]].tensor.tiles if tiled else 1
-        for tile in range(tiles):
-            yield from (self.tensors[name].wait(tile) for name in step.needs)
-            reads = tuple(self.tensors[name].read(tile) for name in step.needs)
-            yield _measured(
-                self._cycles(step.cycles / tiles), (*received, *reads, *(sent if tile == tiles - 1 else ()))
-            )
+        tiled = sorted((self.tensors[name] for name in step.needs), key=lambda ops: ops.tensor.tiles)
+        laps = [[(ops, 0) for ops in tiled if ops.tensor.tiles == 1]]
+        laps += [[(ops, tile)] for ops in tiled if ops.tensor.tiles > 1 for tile in range(ops.tensor.tiles)]
+        if len(laps) > 1 and not laps[0]:
+            laps = laps[1:]
+        for index, lap in enumerate(laps):
+            yield from (ops.wait(tile) for ops, tile in lap)
+            reads = tuple(ops.read(tile) for ops, tile in lap)
+            cycles = self._cycles(step.cycles / len(laps) + (self.schedule.tile_cost.cycles if index else 0.0))
+            yield _measured(cycles, (*received, *reads, *(sent if index == len(laps) - 1 else ())))
         for name in step.sends:
             yield from self.exchanges[name].send()
 
@@ -244,8 +249,8 @@ class _Generator:
 
     def _choose(self, step: Choose, layer: Expr) -> Iterator[Op]:
         experts = self.schedule.experts
-        slots, count = min(experts.slots, self.most), Element("count", Const(0))
-        places = winners_of(slots, experts.top_k, self.expected)
+        first, count = min(experts.ahead, self.most), Element("count", Const(0))
+        places = winners_of(first, experts.top_k, self.expected)
         sets = (("ids", "chosen"), ("count", "count"))
         for winner in range(1, experts.top_k + 1):
             sends = step.sends if winner == step.send_after else ()
@@ -256,24 +261,38 @@ class _Generator:
             for member in (member for member, place in enumerate(places) if place == winner):
                 yield When((Compare("<", Const(member), count),), self.experts.start(layer, Const(member)))
 
-    def _members(self, step: Members, layer: Expr) -> Iterator[Op]:
+    def _members(self, step: Members, layer: Expr, then: tuple[Op, ...]) -> Iterator[Op]:
         experts, count, lap = self.schedule.experts, Element("count", Const(0)), Counter("pass")
+        passes = floordiv(add(count, experts.at_once - 1), experts.at_once)
+        if then:
+            yield When((Compare("==", count, Const(0)),), then)
+        last = (Compare(">=", mul(add(lap, 1), experts.at_once), count),)
+        then = (When(last, then),) if then else ()
+        yield Loop(lap.name, passes, tuple(self._pass(step, layer, lap, count, then)))
+
+    def _pass(self, step: Members, layer: Expr, lap: Expr, count: Expr, then: tuple[Op, ...]) -> Iterator[Op]:
+        """A pass over some experts, with `then` behind the waits."""
+        experts, cycles = self.schedule.experts, self._cycles(step.cycles)
         members = [add(mul(lap, experts.at_once), index) for index in range(experts.at_once)]
 
         def each(ops: Callable[[Expr], tuple[Op, ...]], ahead: int = 0) -> list[Op]:
             return [When((Compare("<", add(m, ahead), count),), ops(add(m, ahead))) for m in members]
 
-        cycles = self._cycles(step.cycles)
-        body = each(lambda member: (self.experts.wait(member),))
-        body += each(lambda member: (_measured(cycles, (self.experts.read(member),)),))
-        if self.most > experts.slots:
-            body += each(lambda member: self.experts.start(layer, member), experts.slots)
-        yield Loop(lap.name, floordiv(add(count, experts.at_once - 1), experts.at_once), tuple(body))
+        yield from each(lambda member: (self.experts.wait(member),))
+        yield from then
+        compute = each(lambda member: (_measured(cycles, (self.experts.read(member),)),))
+        refill = each(lambda member: self.experts.start(layer, member), experts.ahead)
+        if self.most <= experts.ahead:
+            yield from compute
+        elif experts.ahead + experts.at_once <= experts.slots:
+            yield from (*refill, *compute)
+        else:
+            yield from (*compute, *refill)
 
 
-def winners_of(slots: int, top_k: int, expected: int) -> tuple[int, ...]:
-    """After which of `top_k` winners the first own experts are known, if `expected` of a device are spread evenly."""
-    return tuple(min(top_k, -(-(member + 1) * (top_k + 1) // (expected + 1))) for member in range(slots))
+def winners_of(first: int, top_k: int, expected: int) -> tuple[int, ...]:
+    """After which of `top_k` winners the `first` own experts are known, if `expected` of a device are spread evenly."""
+    return tuple(min(top_k, -(-(member + 1) * (top_k + 1) // (expected + 1))) for member in range(first))
 
 
 def _measured(cycles: float, operands: tuple[Operand, ...], sets: tuple[tuple[str, str], ...] = ()) -> Compute:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from schedc.cost.bounds import bounds
 from schedc.cost.machine import Machine
 from schedc.cost.operations import CycleTable
+from schedc.cost.routing import DEFAULT_LOAD, Distinct, Load, distinct_experts
 from schedc.cost.simulate import simulate
 from schedc.ir.program import ROW_BYTES, Compute, Program
 from schedc.published.demand import Demand, require_hbm, require_vmem
-from schedc.published.experts import Loads, uniform_loads
 from schedc.published.form import MIB, PublishedSchedule
 from schedc.published.generate import MEASURED, program_of
 from schedc.target.target import Target, parse_target
@@ -58,11 +58,11 @@ class Prediction:
     position: int
     clock_mhz: float
     step_us: float
-    device_us: float
-    """If every device had the load of any one: what imbalance costs is the difference."""
+    even_us: float
+    """If every device had its mean of experts: what imbalance costs is the difference."""
     experts: float
     """Of the device that has most, a layer."""
-    experts_of_any: float
+    experts_mean: float
     cycles: float
     compute_us: float
     stall_us: float
@@ -86,37 +86,41 @@ class Prediction:
         return asdict(self)
 
 
+def experts_of(schedule: PublishedSchedule, demand: Demand, load: Load = DEFAULT_LOAD) -> Distinct:
+    """How many different experts a device has to go through in a layer."""
+    experts = schedule.experts
+    return distinct_experts(load, experts.of, experts.top_k, demand.rows, experts.members)
+
+
 def program_for(schedule: PublishedSchedule, demand: Demand) -> Program:
     """With the experts' transfers where the load of the slowest device, uniformly routed, would have them."""
-    slowest = uniform_loads(schedule.experts, demand.rows).slowest
-    return program_of(schedule, demand, round(Loads.mean(slowest)))
+    return program_of(schedule, demand, round(experts_of(schedule, demand).slowest))
 
 
 def predict_published(
-    schedule: PublishedSchedule, demand: Demand, machine: Machine | None = None, target: Target | None = None
+    schedule: PublishedSchedule, demand: Demand, machine: Machine | None = None, load: Load = DEFAULT_LOAD
 ) -> Prediction:
     """Raises UserError for what the published placement cannot hold."""
-    target = target or parse_target(schedule.target, schedule.devices)
+    target = parse_target(schedule.target, schedule.devices)
     require_hbm(schedule, demand, target)
     machine = machine or machine_of(target)
-    loads, program = uniform_loads(schedule.experts, demand.rows), program_for(schedule, demand)
-    numbers = sorted({*loads.device, *loads.slowest})
+    program = program_for(schedule, demand)
     require_vmem(program, target)
-    by_load = {number: _one(schedule, program, machine, number) for number in numbers}
-    slowest = _expected(by_load, loads.slowest)
+    experts = experts_of(schedule, demand, load)
+    found = _one(schedule, program, machine, experts.slowest)
     return Prediction(
         schedule=schedule.name,
         step=demand.name,
         context=demand.context,
         position=demand.position,
         clock_mhz=round(machine.clock_ghz * 1000.0, 3),
-        device_us=_rounded(_expected(by_load, loads.device)["step_us"]),
-        experts=_rounded(Loads.mean(loads.slowest)),
-        experts_of_any=_rounded(Loads.mean(loads.device)),
-        bounds={name: _rounded(slowest[f"bound {name}"]) for name in ("hbm", "compute", "latency")},
+        even_us=_rounded(simulate(program, machine, {"count": [experts.mean]}).step_ns / 1e3),
+        experts=_rounded(experts.slowest),
+        experts_mean=_rounded(experts.mean),
+        bounds={name: _rounded(found[f"bound {name}"]) for name in ("hbm", "compute", "latency")},
         vmem_mib=_rounded(sum(pool.rows for pool in program.pools) * ROW_BYTES / MIB),
-        phases=tuple(_phases(slowest)),
-        **{name: _rounded(slowest[name]) for name in _TOTALS},  # type: ignore[arg-type]
+        phases=tuple(_phases(found)),
+        **{name: _rounded(found[name]) for name in _TOTALS},  # type: ignore[arg-type]
     )
 
 
@@ -127,8 +131,8 @@ _TOTALS = (
 _OF_PHASE = ("executions", "cycles", "time_us", "stall_us", "exchange_us", "hbm_idle_us")
 
 
-def _one(schedule: PublishedSchedule, program: Program, machine: Machine, experts: int) -> dict[str, float]:
-    """One step in which the device has so many experts in every layer, as numbers by name."""
+def _one(schedule: PublishedSchedule, program: Program, machine: Machine, experts: float) -> dict[str, float]:
+    """One step in which the device has so many experts a layer, as numbers by name."""
     inputs = {"count": [experts]}
     timeline = simulate(program, machine, inputs, events=True)
     least = bounds(program, machine, timeline, inputs)
@@ -157,13 +161,7 @@ def _one(schedule: PublishedSchedule, program: Program, machine: Machine, expert
     return found
 
 
-def _expected(by_load: Mapping[int, Mapping[str, float]], shares: Mapping[int, float]) -> dict[str, float]:
-    """Steps are linear enough in their layers that the mean of steps of one load each is that of mixed ones."""
-    names: Iterable[str] = dict.fromkeys(name for number in shares for name in by_load[number])
-    return {name: sum(share * by_load[n].get(name, 0.0) for n, share in shares.items()) for name in names}
-
-
-def _phases(found: Mapping[str, float]) -> Iterable[PhasePrediction]:
+def _phases(found: Mapping[str, float]) -> Iterator[PhasePrediction]:
     for name in dict.fromkeys(key.partition("|")[0] for key in found if "|" in key):
         yield PhasePrediction(name, *(_rounded(found[f"{name}|{figure}"]) for figure in _OF_PHASE))
 

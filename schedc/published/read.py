@@ -1,6 +1,7 @@
 """Read a published schedule by its name, or from a YAML file."""
 
 from pathlib import Path
+from typing import Any
 
 from schedc.errors import SpecError, UserError
 from schedc.names import nearest
@@ -18,6 +19,16 @@ def list_published() -> list[str]:
 
 def load_published(name: str) -> PublishedSchedule:
     """A name of `list_published`, or a file. Raises UserError for what is not there, SpecError with every fault."""
+    return parse_published(_text(name), name)
+
+
+def schedule_data(name: str) -> dict[str, Any]:
+    """The plain data of a schedule that comes with schedc."""
+    data: dict[str, Any] = parse_yaml(_text(name))
+    return data
+
+
+def _text(name: str) -> str:
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = Path(name)
     elif name in list_published():
@@ -26,7 +37,7 @@ def load_published(name: str) -> PublishedSchedule:
         close = nearest(name, list_published()) or list_published()
         raise UserError(f"no published schedule {name!r}; there are: {', '.join(close)}; or give a file, ./{name}.yaml")
     try:
-        return parse_published(path.read_text(encoding="utf-8"), name)
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -26,7 +26,7 @@ FAULTS = [
     ("tokens: 128\n", "tokens: 128\n    tiles: 3\n", "streams.mla_cache.tiles: a stream has either tiles, or tokens"),
     (', source: "published: persistent"', "", "regions.router.source: "),
     ("do: members", "do: experts", "parts.moe[8]"),
-    ("name: kimi-k3\n", "name: kimi-k3\nmodel: k3\n", "model: unknown key"),
+    ("name: kimi-k3\n", "name: kimi-k3\nmodels: k3\n", "models: unknown key"),
 ]
 
 
