@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedc.compiler.output import read_output
+from schedc.inspect.page_data import schedule_data
 from schedc.inspect.seen import seen
 from schedc.inspect.subject import of_folder
 from schedc.ir.program import ROW_BYTES, Start
@@ -87,3 +88,11 @@ def test_a_folder_is_shown_against_another_policy_of_the_model(schedc: Command, 
     assert "smollm2-135m, rows 1, context 4096, policy ring against smollm2-135m" in text
     late = "has been compiled; --policy cannot be given"
     assert late in refused(schedc("inspect", "timeline", "out", "--against", "just_in_time", "-o", "both.html"))
+
+
+def test_the_page_of_a_folder_has_what_the_compiler_takes(folder: Path) -> None:
+    report = folder / "report.json"
+    data = json.loads(report.read_text()) | {"compiler": {"vmem_bytes": {"scratch": 9, "spill": 315_392}}}
+    report.write_text(json.dumps(data))
+    vmem = schedule_data(seen(of_folder(read_output(folder))))["vmem"]
+    assert vmem["compiler"] == (("spill", 315_392),) and vmem["compilerRows"] == 616

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from schedc.cli.options import ScheduleOptions
 from schedc.inspect.html_page import page
 from schedc.inspect.page_data import decode, schedule_data
 from schedc.inspect.runs import runs_of
+from schedc.inspect.seen import seen
+from schedc.inspect.subject import of_request
+from schedc.spec.load import load_spec
 from tests.inspect.browser import HEIGHT, WIDTH, opened, started
 from tests.inspect.compiled import MODELS, seen_model
 
@@ -191,6 +195,19 @@ def test_columns_are_whole_numbers_that_lead_back_to_the_times() -> None:
     uses = [-1 if later < 0 else n + later for n, later in zip(start, data["hbm"]["use"], strict=True)]
     assert all((n < 0) == (t.first_use is None) for n, t in zip(uses, hbm, strict=True))
     assert all(runs[n].first == t.first_use for n, t in zip(uses, hbm, strict=True) if n >= 0)
+
+
+@pytest.mark.slow
+def test_the_page_of_a_step_of_kimi_k3_is_small_and_opens(browser: Any, tmp_path: Path) -> None:
+    options = ScheduleOptions(target="tpu7x:2x2x4", context=2048)
+    found = seen(of_request(options.request(load_spec("kimi-k3"))))
+    text = page([found])
+    assert len(text.encode()) < 5_000_000
+    assert len(found.history.layers) == 93
+    (tmp_path / "k3.html").write_text(text, encoding="utf-8")
+    with opened(browser, tmp_path / "k3.html") as shown:
+        assert shown.view() == (0, round(found.history.timeline.step_ns))
+        assert shown.said == []
 
 
 @cache

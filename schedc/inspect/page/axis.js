@@ -45,7 +45,7 @@ class Axis {
     const power = 10 ** Math.floor(Math.log10(about));
     const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= about);
     const found = [];
-    for (let time = Math.ceil(this.from / step) * step; time <= this.to; time += step) found.push(time);
+    for (let n = Math.ceil(this.from / step); n * step <= this.to; n++) found.push(n * step || 0); // no -0
     return { step, found };
   }
 }

@@ -71,6 +71,10 @@ function describe({ panel, kind, i, time }) {
     return { title, rows: [["when", span(one.path, i)], ["where", where(one, time)]], op, related };
   }
   if (kind === "held" || kind === "live") return describeBuffer(panel, kind, i);
+  if (kind === "compiler") {
+    const rows = one.vmem.compiler.map(([name, size]) => [name, bytes(size)]);
+    return { title: "VMEM that the TPU compiler takes beside the pools", rows, op: -1, related: [] };
+  }
   if (kind === "bandwidth") {
     const rows = [["at", micros(time)]];
     for (const counter of one.counters) {

@@ -246,6 +246,8 @@ function drawTitle(ctx, panel, { y, height }) {
   ctx.font = `600 ${LABEL_FONT}`;
   ctx.textAlign = "left";
   ctx.textBaseline = "middle";
+  ctx.fillStyle = ink("ground");
+  ctx.fillRect(0, y, GUTTER + panel.axis.width, height);
   ctx.fillStyle = ink("text");
   const facts = panel.one.facts.slice(0, 3).map(([name, value]) => `${name} ${value}`).join(", ");
   ctx.fillText(`${panel.letter}  ${panel.one.title}: ${facts}`, 12, y + height / 2);

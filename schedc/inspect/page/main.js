@@ -322,7 +322,7 @@ class Page {
   // The next or previous slice of the same kind, kept in view.
   next(by) {
     const thing = this.pinned || this.hovered;
-    if (!thing || thing.kind === "held" || thing.kind === "live" || thing.kind === "bandwidth") return;
+    if (!thing || thing.kind === "held" || thing.kind === "live" || !thing.panel.one[thing.kind]?.began) return;
     const column = thing.panel.one[thing.kind];
     const i = Math.min(Math.max(thing.i + by, 0), column.n - 1);
     this.pin({ ...thing, i, time: column.began[i] });

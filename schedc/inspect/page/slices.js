@@ -51,8 +51,9 @@ function drawThin(ctx, thin, y, height) {
 
 function frame(ctx, x, y, width, height) {
   ctx.strokeStyle = ink("path");
-  ctx.lineWidth = 1.6;
-  ctx.strokeRect(x + 0.8, y + 0.8, Math.max(0.5, width - 2.2), height - 1.6);
+  const line = height < 9 ? 1 : 1.6;
+  ctx.lineWidth = line;
+  ctx.strokeRect(x + line / 2, y + line / 2, Math.max(0.5, width - 0.6 - line), height - line);
   ctx.lineWidth = 1;
 }
 

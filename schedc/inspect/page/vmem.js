@@ -3,7 +3,7 @@
 function scaleOf(panel, lane) {
   const { vmem } = panel.one;
   const near = vmem.limit < vmem.rows * 1.35;
-  const top = Math.max(vmem.rows, near ? vmem.limit : 0) * 1.03;
+  const top = Math.max(vmem.rows + vmem.compilerRows, near ? vmem.limit : 0) * 1.03;
   return {
     near,
     y: (row) => lane.y + lane.height * (1 - row / top),
@@ -90,11 +90,11 @@ function drawPools(ctx, panel, lane, scale) {
     ctx.moveTo(GUTTER, scale.y(vmem.limit));
     ctx.lineTo(GUTTER + axis.width, scale.y(vmem.limit));
     ctx.stroke();
-    if (vmem.compilerRows) {
-      const y = scale.y(vmem.limit);
-      ctx.fillStyle = hatch(ctx);
-      ctx.fillRect(GUTTER, y, axis.width, scale.y(vmem.limit - vmem.compilerRows) - y);
-    }
+  }
+  if (vmem.compilerRows) {
+    const y = scale.y(vmem.rows + vmem.compilerRows);
+    ctx.fillStyle = hatch(ctx);
+    ctx.fillRect(GUTTER, y, axis.width, Math.max(3, scale.y(vmem.rows) - y));
   }
   drawPeak(ctx, panel, lane, scale, mib);
 }
@@ -124,8 +124,8 @@ function drawPeak(ctx, panel, lane, scale, mib) {
 
 function hitVmem(panel, lane, time, y) {
   const row = scaleOf(panel, lane).row(y);
-  const { buffers } = panel.one.vmem;
-  let found = null;
+  const { buffers, rows, compilerRows } = panel.one.vmem;
+  let found = row >= rows && row < rows + compilerRows ? { panel, kind: "compiler", i: 0, time } : null;
   for (let n = 0; n < buffers.length; n++) {
     const buffer = buffers[n];
     if (row < buffer.row || row >= buffer.row + buffer.rows * buffer.slots) continue;
