@@ -33,7 +33,7 @@ from schedc.schedule.registry import DEFAULT_POLICY, check_plan, run_policy
 from schedc.schedule.reorder import reordered
 from schedc.spec.model import Half, ModelSpec
 from schedc.target.target import Target
-from schedc.weights.layout import Layout
+from schedc.weights.layout import Layout, WordDtype
 
 KV_TOKENS = (512, 256, 128, 64, 32, 16)
 """Tile sizes of the cache that a plan may choose from, in tokens."""
@@ -111,6 +111,10 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
         program = of_plan(plan)
         return pricing(program).step_ns if fits(program, capacity) else inf
 
+    @cache
+    def sited(collectives: tuple[tuple[str, str], ...], wires: tuple[tuple[str, WordDtype], ...]) -> Problem:
+        return problem_of(lowering.at_sites(dict(collectives), dict(wires)), target, pricing)
+
     cost = target.cost
     problem = Problem(
         segments=tuple(
@@ -144,6 +148,7 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
         evaluate=None if pricing is None else evaluate,
         lowering=lowering,
         target=target,
+        at_sites=lambda collectives, wires: sited(tuple(sorted(collectives.items())), tuple(sorted(wires.items()))),
     )
     return problem
 

@@ -143,6 +143,13 @@ class Problem:
     lowering: StepLowering | None = None
     """What it is the problem of, and `target`: for policies that simulate by themselves."""
     target: Target | None = None
+    at_sites: Callable[[Mapping[str, str], Mapping[str, WordDtype]], Problem] | None = None
+    """The problem with other collectives and wires, as in `Plan`: some change the phases."""
+
+    def at(self, plan: Plan) -> Problem:
+        """The problem that a plan with collectives and wires of its own answers."""
+        changed = bool(plan.collectives or plan.wires)
+        return self.at_sites(plan.collectives, plan.wires) if changed and self.at_sites is not None else self
 
     def matrices(self) -> tuple[StreamInfo, ...]:
         """The streams that phases consume tile by tile, those of chosen members aside."""

@@ -111,7 +111,9 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
 
 def check_plan(problem: Problem, plan: Plan) -> list[str]:
     """What is missing or impossible in a plan, all at once."""
-    problems = []
+    problems = list(site_problems(dict(problem.sites), plan.collectives.items(), plan.wires.items()))
+    if not problems:
+        problem = problem.at(plan)
     placed = [name for ring_ in plan.rings for name in ring_.streams]
     for stream in problem.streams:
         if placed.count(stream.name) != 1:
@@ -143,7 +145,6 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             problems.append(f"at_once[{name}] is {count}; it must be 1 or more")
     if plan.sums not in get_args(SumCut):
         problems.append(f"sums is {plan.sums}; it must be one of {', '.join(get_args(SumCut))}")
-    problems += site_problems(dict(problem.sites), plan.collectives.items(), plan.wires.items())
     if plan.kv_tokens not in problem.kv_tokens:
         problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
     order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from schedc.ir.program import Phase, Start, walk
+from schedc.ir.text_parse import parse_program
+
+from .conftest import Command
 from .test_bad_input import config
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -37,6 +41,32 @@ def test_a_timeline_becomes_a_pandas_table(tmp_path: Path) -> None:
     lines = output("timeline_to_pandas.py", "smollm2-135m", folder=tmp_path)
     assert re.fullmatch(r"smollm2-135m: a step of [\d,.]+ µs, [\d,]+ events", lines[0])
     assert any("w_head" in line for line in lines)
+
+
+def test_a_policy_of_ones_own_reorders_and_defers(schedc: Command) -> None:
+    policy = f"{EXAMPLES / 'my_policy.py'}:waits_last"
+    said = schedc("compile", "kimi-k3-mini", "--devices", "4", "--policy", policy, "--no-check", "-o", "out")
+    assert said.code == 0, said.err
+    program = parse_program(Path("out/program.ir").read_text())
+    phases = {op.name: op for op in walk(program.body) if isinstance(op, Phase)}
+    names = list(phases)
+    assert names.index("shared_down_1_0") < names.index("entry_join_1_0")  # The wait for the router's scores.
+    deferred = [op for op in walk(phases["expert_latent_norm_in_1_0"].body) if isinstance(op, Start)]
+    assert {"experts_slot", "weights_slot"} <= {op.target.storage for op in deferred}
+
+
+def test_a_policy_of_ones_own_has_settings(schedc: Command) -> None:
+    policy = f"{EXAMPLES / 'my_policy.py'}:late_cache"
+    said = schedc("compile", "smollm2-135m", "--policy", policy, "--set", "kv_tokens=32", "--no-check", "-o", "out")
+    assert said.code == 0, said.err
+    phases = [op for op in walk(parse_program(Path("out/program.ir").read_text()).body) if isinstance(op, Phase)]
+    fetching = [
+        (phase.name, op.target.rows)
+        for phase in phases
+        for op in walk(phase.body)
+        if isinstance(op, Start) and op.target.storage.startswith("kv_new")
+    ]
+    assert fetching == [("attend", 48)]  # 3 heads of 32 tokens, two to a word.
 
 
 @pytest.mark.kernel

@@ -205,6 +205,21 @@ def test_an_order_holds_for_the_phases_that_whole_sums_add() -> None:
     assert found[found.index("mixer_send_0_0") - 1] == "o_0_0"
 
 
+def test_an_order_is_of_the_phases_that_the_collectives_of_the_plan_have() -> None:
+    """With the latents' sums fused there is no way back to add: what the shared experts give is sent by itself."""
+    asked = problem("kimi-k3-mini")
+    assert "fused" in asked.sites["latent"]
+    for algorithm in ("fused", "two_phase"):
+        plan = replace(ring(asked), collectives={"latent": algorithm})
+        there = asked.at(plan)
+        segment = there.segments[2]
+        assert ("expert_latent_add_1_0" in segment.order) == (algorithm != "fused")
+        assert check_plan(asked, replace(plan, order={segment.name: segment.order})) == []
+        other = next(a for a in ("fused", "two_phase") if a != algorithm)
+        wrong = replace(plan, collectives={"latent": other}, order={segment.name: segment.order})
+        assert check_plan(asked, wrong)[0].startswith("order[layers_1] lacks ")
+
+
 def test_an_order_that_is_illegal_only_with_whole_sums_is_refused() -> None:
     """`o` sends its tiles as it makes them; with the whole sent behind it, `mixer_send` would follow `mixer_sum`."""
     target, asked = parse_target(*CASES["kimi-k3-mini"]), problem("kimi-k3-mini")
