@@ -44,7 +44,7 @@ from schedc.published.form import (
     Through,
     rows_of,
 )
-from schedc.published.moved import ExpertOps, Layers, StreamOps, TensorOps, in_vmem
+from schedc.published.moved import ExpertOps, Layers, Moved, StreamOps, TensorOps, in_vmem
 
 POOL = "vmem"
 MEASURED = "measured"
@@ -95,7 +95,8 @@ class _Generator:
         return tuple(self.schedule.kinds)
 
     def program(self) -> Program:
-        schedule, moved = self.schedule, (*self.tensors.values(), *self.streams.values(), self.experts)
+        schedule = self.schedule
+        moved: list[Moved] = [*self.tensors.values(), *self.streams.values(), self.experts]
         buffers = self._buffers()
         return Program(
             name=schedule.name.replace("-", "_"),
@@ -108,7 +109,7 @@ class _Generator:
                 Scalars("chosen", self.most, 0, schedule.experts.members - 1, "local"),
                 Scalars("count", 1, 0, self.most, "local"),
             ),
-            semaphores=tuple(s for ops in (*moved, *self.exchanges.values()) for s in ops.semaphores()),
+            semaphores=tuple(s for ops in [*moved, *self.exchanges.values()] for s in ops.semaphores()),
             body=tuple(self._body()),
             devices=schedule.devices,
             attributes=(
@@ -142,9 +143,9 @@ class _Generator:
         schedule, kinds = self.schedule, self.schedule.layer_kinds
         yield Barrier()
         yield from self._steps(schedule.before, Const(-1), "", (kinds[0],))
-        for layer in range(schedule.peeled):
-            following = kinds[layer + 1 : layer + 2]
-            yield from self._layer(Const(layer), (kinds[layer],), following, not following)
+        for first in range(schedule.peeled):
+            following = kinds[first + 1 : first + 2]
+            yield from self._layer(Const(first), (kinds[first],), following, not following)
         rest = kinds[schedule.peeled :]
         if rest:
             layer = add(Counter("l"), schedule.peeled)

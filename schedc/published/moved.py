@@ -220,6 +220,9 @@ class ExpertOps:
         return Operand(EXPERTS, "read", self.region(member))
 
 
+Moved = TensorOps | StreamOps | ExpertOps
+
+
 def in_vmem(region: str) -> str:
     """The buffer that a region is: tensors are called like what they are, also in HBM."""
     return f"vmem.{region}"

@@ -120,7 +120,7 @@ def predict_published(
         bounds={name: _rounded(found[f"bound {name}"]) for name in ("hbm", "compute", "latency")},
         vmem_mib=_rounded(sum(pool.rows for pool in program.pools) * ROW_BYTES / MIB),
         phases=tuple(_phases(found)),
-        **{name: _rounded(found[name]) for name in _TOTALS},  # type: ignore[arg-type]
+        **{name: _rounded(found[name]) for name in _TOTALS},
     )
 
 
@@ -155,8 +155,8 @@ def _one(schedule: PublishedSchedule, program: Program, machine: Machine, expert
         "bound latency": least.latency_ns / 1e3,
     }
     for phase in timeline.phases:
-        values = (phase.executions, phase.cycles, phase.time_ns / 1e3, phase.stall_ns / 1e3)
-        values += (waited.get(phase.name, 0.0) / 1e3, phase.hbm_idle_ns / 1e3)
+        times = (phase.time_ns, phase.stall_ns, waited.get(phase.name, 0.0), phase.hbm_idle_ns)
+        values = (phase.executions, phase.cycles, *(time / 1e3 for time in times))
         found |= {f"{phase.name}|{name}": float(value) for name, value in zip(_OF_PHASE, values, strict=True)}
     return found
 
