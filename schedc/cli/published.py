@@ -7,6 +7,9 @@ import typer
 
 from schedc.cli.console import Json, print_json, simple_table, to_stdout
 from schedc.cli.files import write_text
+from schedc.cli.options import with_options
+from schedc.cli.predict_options import PredictOptions
+from schedc.cli.published_gains import OurOptions, show_gains
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,10 +20,12 @@ DEFAULT_STEPS = ("1", "4", "8", "8v")
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(published)
+    app.command()(with_options(published, assumed=PredictOptions, ours=OurOptions))
 
 
 def published(
+    assumed: PredictOptions,
+    ours: OurOptions,
     name: Annotated[str, typer.Argument(help="A published schedule, or a file of that form.")] = "kimi-k3",
     steps: Annotated[
         list[str] | None,
@@ -36,20 +41,10 @@ def published(
         int | None,
         typer.Option("--position", help="Tokens in the cache.", show_default="the middle of the context"),
     ] = None,
-    routing: Annotated[
-        str, typer.Option("--routing", help="How rows choose experts: uniform, zipf:1.1, or a file of choices.")
-    ] = "uniform",
     gains: Annotated[
         bool,
         typer.Option("--gains", help="What another order is worth, then other exchanges, then our own schedule."),
     ] = False,
-    policy: Annotated[
-        str | None, typer.Option("--policy", help="With --gains: of our own schedule.", show_default="the default one")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="With --gains: a setting of that policy; may be repeated."),
-    ] = None,
     program: Annotated[
         Path | None,
         typer.Option(
@@ -72,23 +67,19 @@ def published(
 
       schedc published kimi-k3 --step 1 --program k3.ir && schedc check k3.ir
 
-      schedc published kimi-k3 --gains --policy ring --set slot_mib=4
+      schedc published kimi-k3 --gains --policy ring --set slot_mib=4 --wire bf16
     """
-    from schedc.cost.routing import Load, parse_routing
     from schedc.ir.text_print import print_program
-    from schedc.published.predict import predict_published, program_for
+    from schedc.published.predict import machine_of, predict_published, program_for
     from schedc.published.read import load_published
 
     schedule = load_published(name)
     demands = [_demand(step, context, position) for step in steps or DEFAULT_STEPS]
-    load = Load(parse_routing(routing))
     if gains:
-        from schedc.cli.published_gains import OurOptions, show_gains
-
-        best = show_gains(name, demands, load, OurOptions(policy, tuple(settings or ())), json)
+        best = show_gains(name, demands, assumed, ours, json)
     else:
-        best = schedule
-        found = [predict_published(schedule, demand, load=load) for demand in demands]
+        best, machine, load = schedule, machine_of(schedule, assumed.machine), assumed.load()
+        found = [predict_published(schedule, demand, machine, load) for demand in demands]
         if json:
             print_json([prediction.to_dict() for prediction in found])
         else:

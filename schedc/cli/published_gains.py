@@ -1,7 +1,7 @@
 """`schedc published --gains`: where a gain over a hand-written kernel comes from, in three steps."""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,7 +9,7 @@ from schedc.cli.console import Stages, print_json, simple_table, to_stdout
 from schedc.errors import SchedcError, UserError
 
 if TYPE_CHECKING:
-    from schedc.cost.routing import Load
+    from schedc.cli.predict_options import PredictOptions
     from schedc.published.demand import Demand
     from schedc.published.form import PublishedSchedule
     from schedc.published.gains import Tried
@@ -17,18 +17,34 @@ if TYPE_CHECKING:
 STEPS = (("published", "as published"), ("order", "another order"), ("collectives", "and other exchanges"))
 
 
+_PANEL = "Our own schedule, with --gains"
+
+
+def _option(*names: str, help: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_PANEL, **settings)
+
+
 @dataclass(frozen=True)
 class OurOptions:
-    """What our own schedule is made with."""
+    """What our own schedule is made with; what they mean, `schedc compile --help` says."""
 
-    policy: str | None
-    settings: tuple[str, ...]
+    policy: Annotated[str | None, _option("--policy", help="The order of the transfers.")] = None
+    settings: Annotated[
+        list[str] | None, _option("--set", metavar="KEY=VALUE", help="A setting of the policy; may be repeated.")
+    ] = None
+    placement: Annotated[str | None, _option("--placement", metavar="FILE", help="Rules of the placement.")] = None
+    collective: Annotated[str | None, _option("--collective", help="How devices sum.")] = None
+    wire: Annotated[str | None, _option("--wire", help="What devices send each other.")] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None}
 
     @property
     def text(self) -> str:
-        from schedc.schedule.registry import DEFAULT_POLICY
-
-        return " ".join(["--policy", self.policy or DEFAULT_POLICY, *(f"--set {text}" for text in self.settings)])
+        """As they are given to `schedc compile`."""
+        words = [f"--{name} {value}" for name, value in self.given.items() if name != "settings"]
+        return " ".join([*words, *(f"--set {text}" for text in self.settings or ())]) or "the default options"
 
 
 @dataclass(frozen=True)
@@ -60,25 +76,27 @@ class Column:
 
 
 def show_gains(
-    name: str, demands: "list[Demand]", load: "Load", options: OurOptions, json: bool
+    name: str, demands: "list[Demand]", assumed: "PredictOptions", options: OurOptions, json: bool
 ) -> "PublishedSchedule":
     """Prints them; gives the best schedule of the first step. Raises UserError where there are no variants."""
     from schedc.published.gains import best_of
     from schedc.published.gains import gains as gains_of
+    from schedc.published.predict import machine_of
     from schedc.published.read import load_published
     from schedc.published.variants import has_variants, read_variants
 
     if not has_variants(name):
         raise UserError(f"--gains: there are no variants of {name}")
     variants, schedule, stages, columns = read_variants(name), load_published(name), Stages(), []
+    machine, load = machine_of(schedule, assumed.machine), assumed.load()
     for demand in demands:
         tried = []
         with stages.stage(demand.name) as say:
-            for one in gains_of(variants, demand, load=load):
+            for one in gains_of(variants, demand, machine, load):
                 say(one.name)
                 tried.append(one)
             say("our own schedule")
-            columns.append(Column(demand, tried, _ours(schedule, demand, load, options)))
+            columns.append(Column(demand, tried, _ours(schedule, demand, assumed, options)))
     if json:
         print_json([_to_dict(column, options) for column in columns])
     else:
@@ -86,7 +104,7 @@ def show_gains(
     return best_of(columns[0].tried, "collectives").schedule
 
 
-def _ours(schedule: "PublishedSchedule", demand: "Demand", load: "Load", options: OurOptions) -> Ours:
+def _ours(schedule: "PublishedSchedule", demand: "Demand", assumed: "PredictOptions", options: OurOptions) -> Ours:
     """Scheduled and predicted under the same timeline; not proven again, `schedc compile` does that."""
     from schedc.cli.options import ScheduleOptions
     from schedc.compiler.pipeline import build
@@ -98,11 +116,9 @@ def _ours(schedule: "PublishedSchedule", demand: "Demand", load: "Load", options
         target=schedule.target,
         devices=schedule.devices,
         context=demand.context,
-        settings=list(options.settings),
         rows_are="tokens" if demand.verify else "sequences",
-        wire="bf16",
+        **options.given,
     )
-    asked = replace(asked, policy=options.policy) if options.policy else asked
     try:
         request = asked.request(load_spec(schedule.model), demand.rows)
         _, program = build(request)
@@ -110,8 +126,9 @@ def _ours(schedule: "PublishedSchedule", demand: "Demand", load: "Load", options
         raise
     except SchedcError as error:
         return Ours(None, {}, str(error).splitlines()[0])
+    machine, load = assumed.machine(request.target), assumed.load()
     given = default_inputs(program, demand.position, load)
-    found = predict(program, request.target, {"position": given["position"]}, load=load)
+    found = predict(program, request.target, {"position": given["position"]}, machine, load)
     return Ours(found.step_us, {name: bound.time_us for name, bound in found.bounds.items()})
 
 
@@ -147,7 +164,7 @@ def _show(columns: list[Column], options: OurOptions) -> None:
     table.add_row("  its largest bound", *(_bound(_largest(column.ours)) for column in columns))
     typer.echo()
     console.print(table)
-    typer.echo(f"\nour own schedule: {options.text} --wire bf16, experts' and all other exchanges as it chooses them")
+    typer.echo(f"\nour own schedule: {options.text}")
     for column in columns:
         if column.ours.why_not:
             typer.echo(f"{column.demand.name}: {column.ours.why_not}")

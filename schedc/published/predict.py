@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -31,8 +31,10 @@ class MeasuredTable(CycleTable):
         return float(dict(op.attributes)["cycles"]), None
 
 
-def machine_of(target: Target) -> Machine:
-    return replace(Machine.of(target), table=MeasuredTable.on(target))
+def machine_of(schedule: PublishedSchedule, of: Callable[[Target], Machine] = Machine.of) -> Machine:
+    """The target's, with measured cycles in place of what a profile or the formulas would say."""
+    machine = of(parse_target(schedule.target, schedule.devices))
+    return replace(machine, table=MeasuredTable.on(machine.table.target), pricing=None)
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Prediction:
     even_us: float
     """If every device had its mean of experts: what imbalance costs is the difference."""
     experts: float
-    """Of the device that has most, a layer."""
+    """Different ones of the device that has most, a layer."""
     experts_mean: float
     cycles: float
     compute_us: float
@@ -103,11 +105,11 @@ def predict_published(
     """Raises UserError for what the published placement cannot hold."""
     target = parse_target(schedule.target, schedule.devices)
     require_hbm(schedule, demand, target)
-    machine = machine or machine_of(target)
+    machine = machine or machine_of(schedule)
     program = program_for(schedule, demand)
     require_vmem(program, target)
     experts = experts_of(schedule, demand, load)
-    found = _one(schedule, program, machine, experts.slowest)
+    found = _one(schedule, program, machine, experts.of(load.experts))
     return Prediction(
         schedule=schedule.name,
         step=demand.name,

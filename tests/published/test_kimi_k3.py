@@ -49,7 +49,7 @@ def test_cycles_of_a_layer_are_those_that_the_compiler_counts() -> None:
 
 
 def test_cycles_of_a_step_are_the_published_total() -> None:
-    timeline = simulate(program_for(K3, Demand(context=1)), machine_of(TARGET), {"count": [K3.total.experts]})
+    timeline = simulate(program_for(K3, Demand(context=1)), machine_of(K3), {"count": [K3.total.experts]})
     assert timeline.cycles == pytest.approx(K3.total.cycles, rel=0.006)
 
 
@@ -74,7 +74,7 @@ def test_all_weights_are_the_published_73_gib() -> None:
 
 def test_a_step_reads_what_its_layers_hold() -> None:
     """Two experts a device; each tensor of a layer once."""
-    timeline = simulate(program_for(K3, Demand()), machine_of(TARGET), {"count": [2]})
+    timeline = simulate(program_for(K3, Demand()), machine_of(K3), {"count": [2]})
     read = {name: size / MIB for name, size in timeline.read.items()}
     assert read["kda_wide"] == pytest.approx(69 * 22.75)
     assert read["mla_q_a"] == pytest.approx(24 * 21.0)
@@ -139,7 +139,7 @@ def test_the_whole_published_step_is_safe() -> None:
 
 
 def test_a_phase_with_other_cycles_changes_the_step_by_as_much() -> None:
-    machine = machine_of(TARGET)
+    machine = machine_of(K3)
     slower = replace(machine, clock_ghz=machine.clock_ghz / 2)
     short = shortened(K3)
     one, two = predict_published(short, Demand(), machine), predict_published(short, Demand(), slower)
