@@ -173,7 +173,7 @@ def _show(columns: list[Column], options: OurOptions) -> None:
 def _worth(tried: "Tried") -> str:
     if tried.kept:
         return f"{tried.worth_us:,.0f}"
-    return "no room" if "MiB" in tried.why_not else "–"
+    return "no room" if "VMEM" in tried.why_not else "–"
 
 
 def _gain(column: Column, step_us: float | None) -> str:

@@ -55,16 +55,19 @@ class Tried:
 def gains(
     variants: Variants, demand: Demand, machine: Machine | None = None, load: Load = DEFAULT_LOAD
 ) -> Iterator[Tried]:
-    """The published schedule, then every variant in turn."""
+    """The published schedule, then every variant in turn.
+
+    One that does not go without another that was worth nothing is not kept either.
+    """
     data = schedule_data(variants.of)
     schedule = schedule_of(data, variants.of)
     best = predict_published(schedule, demand, machine, load)
     most = max(variants.vmem_mib, best.vmem_mib)
     yield Tried(None, schedule, best, 0.0, True)
     for variant in variants.variants:
-        changed = with_variant(data, variant)
-        schedule = schedule_of(changed, f"variant {variant.name}")
         try:
+            changed = with_variant(data, variant)
+            schedule = schedule_of(changed, f"variant {variant.name}")
             found = predict_published(schedule, demand, machine, load)
         except UserError as error:
             yield Tried(variant, schedule, None, 0.0, False, str(error))
