@@ -41,8 +41,8 @@ def compile(
 ) -> None:
     """Compile a model into one TPU kernel: schedule it, prove it safe, check it with the TPU compiler.
 
-    Writes kernel.py, manifest.json, program.ir, report.json and, of the TPU compiler's cycles, profile.json into one
-    folder, all or nothing. A folder that an earlier compilation wrote is replaced.
+    Writes kernel.py, manifest.json, program.ir, report.json, the log of decisions (decisions.json and .md) and, of the
+    TPU compiler's cycles, profile.json into one folder, all or nothing. An earlier folder is replaced.
 
     Examples:
 

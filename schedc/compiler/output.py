@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from schedc.compiler.decisions.decision import to_markdown
+from schedc.compiler.decisions.log import decisions_of
 from schedc.compiler.manifest import INTERFACE, manifest
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.report import CostReport
@@ -24,7 +26,8 @@ from schedc.weights.layout import Layout, from_dict
 
 KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT = "kernel.py", "manifest.json", "program.ir", "report.json", "kernel.export"
 PROFILE = "profile.json"
-FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT, PROFILE)
+DECISIONS, DECISIONS_TEXT = "decisions.json", "decisions.md"
+FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT, PROFILE, DECISIONS, DECISIONS_TEXT)
 _IGNORED = "__pycache__"
 
 
@@ -84,6 +87,9 @@ def write_program(compiled: Compiled, draft: Path) -> None:
     (draft / KERNEL).write_text(compiled.kernel.source, encoding="utf-8")
     (draft / PROGRAM).write_text(print_program(compiled.program), encoding="utf-8")
     _write_json(draft / MANIFEST, manifest(compiled))
+    log = decisions_of(compiled.request, compiled.schedule, compiled.program)
+    _write_json(draft / DECISIONS, [one.to_dict() for one in log])
+    (draft / DECISIONS_TEXT).write_text(to_markdown(f"Decisions of {compiled.program.name}", log), encoding="utf-8")
 
 
 def write_report(

@@ -125,7 +125,7 @@ def fewest_devices(spec: ModelSpec, shape: StepShape, target: Target) -> int:
     """
     for devices in _divisors(target.devices):
         try:
-            taken = _bytes(spec, replace(shape, devices=devices))
+            taken = least_bytes(spec, replace(shape, devices=devices))
         except SpecError:
             continue
         if taken <= target.capability.hbm_usable_bytes:
@@ -146,7 +146,8 @@ def _least(spec: ModelSpec, shape: StepShape) -> tuple[list[Layout], int]:
     return [*(stream.layout(1) for stream in streams), *graph.declarations.layouts], states
 
 
-def _bytes(spec: ModelSpec, shape: StepShape) -> int:
+def least_bytes(spec: ModelSpec, shape: StepShape) -> int:
+    """Of weights and caches a device, without padding to tiles. Raises SpecError for what cannot be divided so."""
     layouts, states = _least(spec, shape)
     return (sum(layout.rows for layout in layouts) + states) * ROW_BYTES
 

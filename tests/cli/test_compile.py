@@ -11,7 +11,7 @@ from tests.one_device import models_on_one_device
 
 from .conftest import Command, refused
 
-FILES = ["kernel.py", "manifest.json", "program.ir", "report.json"]
+FILES = ["decisions.json", "decisions.md", "kernel.py", "manifest.json", "program.ir", "report.json"]
 
 
 def listed(folder: str = ".") -> list[str]:
@@ -45,7 +45,7 @@ def test_a_person_sees_phases_memory_verdicts_and_bounds(schedc: Command) -> Non
     starts = [line.split()[0] for line in lines if line]
     for word in ("phase", "attend", "VMEM", "pool", "proof", "TPU", "predicted", "lower", "seconds"):
         assert word in starts, word
-    assert lines[-1].startswith("wrote k: kernel.py, manifest.json, program.ir, report.json (the kernel: ")
+    assert lines[-1].startswith(f"wrote k: {', '.join(FILES)} (the kernel: ")
 
 
 def test_a_person_sees_what_was_chosen_for_formats_and_devices(schedc: Command) -> None:
@@ -112,7 +112,7 @@ def test_a_refusal_of_the_compiler_keeps_the_files_aside(schedc: Command, monkey
     message = refused(schedc("compile", "smollm2-135m", "--context", "64", "-o", "k"), code=1)
     assert message == "k.failed/kernel.py:7: no\nthe files are kept in k.failed"
     assert listed() == ["k.failed"]
-    assert listed("k.failed") == ["kernel.py", "manifest.json", "program.ir"]
+    assert listed("k.failed") == [name for name in FILES if name != "report.json"]
 
 
 @pytest.mark.kernel

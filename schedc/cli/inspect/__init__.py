@@ -4,6 +4,7 @@ import typer
 
 from schedc.cli.inspect.buffers import buffers
 from schedc.cli.inspect.collectives import collectives
+from schedc.cli.inspect.decisions import decisions
 from schedc.cli.inspect.ir import ir
 from schedc.cli.inspect.kernel import kernel
 from schedc.cli.inspect.llo import llo
@@ -22,7 +23,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, kernel, timeline, vmem):
+    for command in (ir, decisions, kernel, timeline, vmem):
         group.command()(with_schedule_options(command))
     for table in (buffers, transfers, semaphores, phases, placement, collectives):
         group.command()(with_options(table, options=ScheduleOptions, table=TableOptions))

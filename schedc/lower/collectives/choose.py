@@ -53,16 +53,21 @@ def communication_for(
                 raise UserError(f"{option} {value}: one device has nobody to talk to; give --devices, or leave it out")
         return Communication(topology)
     wire = wire or "f32"
-    padded = round_up(rows, SUBLANES)
-    summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology, ceil_div(hidden, LANES) * padded, wire)
-    if rows < padded:
-        summed = replace(summed, height=padded, used=rows)
+    summed = summed_by(hidden, rows, target, wire)
     for algorithm in (all_reduce, *(collectives or {}).values()):
         if algorithm is not None and algorithm != FUSED:
             make_collective(algorithm, summed)
     most_rows = int(MEMORY_SHARE * target.capability.vmem_usable_bytes) // ROW_BYTES
     talk = Communication(topology, all_reduce or choose(summed, target.cost, most_rows), wire)
     return talk.at_sites(collectives or {}, wires or {})
+
+
+def summed_by(hidden: int, rows: int, target: Target, wire: WordDtype) -> Exchanged:
+    """What the used devices of a target, at least two, sum: f32[rows, hidden]."""
+    devices, padded = target.devices_used, round_up(rows, SUBLANES)
+    height = ceil_div(hidden, LANES) * padded
+    summed = Exchanged("sum", "all_reduce", Group(devices, devices), topology_of(target), height, wire)
+    return replace(summed, height=padded, used=rows) if rows < padded else summed
 
 
 def choose(exchanged: Exchanged, cost: Cost, most_rows: int | None = None) -> str:
