@@ -12,6 +12,7 @@ from typing import Literal
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
 from schedc.cost.operations import FEATURES, Work
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.timeline import Event, Timeline
 from schedc.cost.trace import Executed, Flight, Trace
 from schedc.inspect.arrivals import Arrival, Taking, taken
@@ -129,9 +130,9 @@ class History:
         return f"{facts.get('model', self.program.name)}{', ' if named else ''}{named}"
 
 
-def history(program: Program, machine: Machine, inputs: Inputs | None = None) -> History:
+def history(program: Program, machine: Machine, inputs: Inputs | None = None, load: Load = DEFAULT_LOAD) -> History:
     """Simulate `program` once and put together what happened. Raises as `simulate` does."""
-    recorded = record(program, machine, inputs)
+    recorded = record(program, machine, inputs, load)
     timeline = recorded.timeline
     ops = tuple(walk(program.body))
     steps = tuple(step for step in recorded.steps if not isinstance(ops[step.op], BLOCKS))

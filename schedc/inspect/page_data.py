@@ -90,6 +90,8 @@ def _facts(seen: Seen) -> list[tuple[str, str]]:
         ("VMEM peak", f"{vmem.peak_rows * mib:.1f} of {vmem.limit_rows * mib:.1f} MiB"),
         ("HBM traffic", f"{timeline.hbm_bytes / 1e6:,.0f} MB"),
     ]
+    if timeline.priced_by:
+        facts.append(("cycles", timeline.priced_by))
     target = dict(seen.history.program.attributes).get("target")
     devices = seen.history.program.devices
     return [*facts, ("target", f"{target}, {devices} device{'s' if devices > 1 else ''}")] if target else facts

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.simulate import Run, inputs_of
 from schedc.cost.timeline import PhaseTime, Timeline
 from schedc.cost.trace import Trace
@@ -127,8 +128,8 @@ class Recorded:
     trace: Trace
 
 
-def record(program: Program, machine: Machine, inputs: Inputs | None = None) -> Recorded:
+def record(program: Program, machine: Machine, inputs: Inputs | None = None, load: Load = DEFAULT_LOAD) -> Recorded:
     """`simulate` with its events but for those of the HBM, which are in the trace, and every execution."""
-    device = Recorder(program, machine, inputs_of(program, inputs), keep_events=True)
+    device = Recorder(program, machine, inputs_of(program, inputs, load), keep_events=True)
     timeline = device.run()
     return Recorded(timeline, tuple(device.steps), device.trace())

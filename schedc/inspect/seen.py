@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from schedc.compiler.output import KERNEL, REPORT
 from schedc.compiler.pipeline import Request, limits_of
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.errors import UserError
 from schedc.inspect.history import History, history
 from schedc.inspect.sources import Sources, sources_of
@@ -28,15 +29,16 @@ class Seen:
     vmem: VmemMap
 
 
-def seen(subject: Subject) -> Seen:
-    """Of a folder also with the kernel that lies there, and with what its report says of the TPU compiler."""
+def seen(subject: Subject, machine: Machine | None = None, load: Load = DEFAULT_LOAD) -> Seen:
+    """On `machine`, else as `schedc compile` predicts first. Of a folder also with the kernel that lies there, and with
+    what its report says of the TPU compiler."""
     kernel, compiler = None, None
     if subject.folder is not None:
         kernel = _read(subject, KERNEL)
         report = _read(subject, REPORT)
         compiler = _compiler_bytes(subject, report) if report is not None else None
     program, sources = sources_of(print_program(subject.program), kernel)
-    happened = history(program, subject.machine)
+    happened = history(program, machine or subject.machine, load=load)
     limit = limits_of(subject.target).vmem_bytes
     return Seen(happened, sources, vmem_map(happened, limit, compiler))
 

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from schedc.compiler.output import read_output
+from schedc.cost.machine import Machine
+from schedc.cost.profile import profile_of
+from schedc.cost.simulate import simulate
 from schedc.inspect.page_data import schedule_data
 from schedc.inspect.seen import seen
 from schedc.inspect.subject import of_folder
-from schedc.ir.program import ROW_BYTES, Start
+from schedc.ir.program import ROW_BYTES, Start, walk
 from tests.cli.conftest import Command, refused
 
 
@@ -96,3 +99,21 @@ def test_the_page_of_a_folder_has_what_the_compiler_takes(folder: Path) -> None:
     report.write_text(json.dumps(data))
     vmem = schedule_data(seen(of_folder(read_output(folder))))["vmem"]
     assert vmem["compiler"] == (("spill", 315_392),) and vmem["compilerRows"] == 616
+
+
+def test_a_step_takes_the_cycles_of_the_folders_profile_unless_what_it_is_against_has_none(
+    schedc: Command, folder: Path
+) -> None:
+    found = of_folder(read_output(folder))
+    program, chip = found.program, found.target.chip.compiler_name
+    slow = profile_of(program, chip, {"jax": "0", "libtpu": "0"}, [500.0] * sum(1 for _ in walk(program.body)), "")
+    slow.write(folder / "profile.json")
+    by_profile = simulate(program, Machine.of(found.target, slow)).step_ns / 1e3
+    by_table = simulate(program, found.machine).step_ns / 1e3
+    assert by_profile > 1.2 * by_table
+    timeline = ("inspect", "timeline", "out", "-o", "page.html", "--json")
+    assert schedc(*timeline).json()["step_us"] == by_profile
+    assert schedc(*timeline, "--against", "smollm2-135m").json()["step_us"] == by_table
+    assert schedc("inspect", "vmem", "out", "--json").json()["step_us"] == by_profile
+    slower = schedc(*timeline, "--profile", "out/profile.json", "--clock-mhz", "950").json()["step_us"]
+    assert slower > 1.5 * by_profile

@@ -15,6 +15,7 @@ from schedc.cli.inspect.timeline import timeline
 from schedc.cli.inspect.transfers import transfers
 from schedc.cli.inspect.vmem import vmem
 from schedc.cli.options import ScheduleOptions, with_options, with_schedule_options
+from schedc.cli.predict_options import PredictOptions
 from schedc.cli.table_options import TableOptions
 
 
@@ -23,8 +24,10 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
     )
-    for command in (ir, decisions, kernel, timeline, vmem):
+    for command in (ir, decisions, kernel):
         group.command()(with_schedule_options(command))
+    for predicted in (timeline, vmem):
+        group.command()(with_options(predicted, options=ScheduleOptions, assumed=PredictOptions))
     for table in (buffers, transfers, semaphores, phases, placement, collectives):
         group.command()(with_options(table, options=ScheduleOptions, table=TableOptions))
     group.command()(llo)

@@ -1,15 +1,18 @@
 """What a subcommand of `schedc inspect` looks at: a folder that was compiled, or a model compiled on the fly."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from schedc.cli.console import Stages
 from schedc.cli.options import ScheduleOptions, compiled_folder
+from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
     from schedc.compiler.output import Output
+    from schedc.cost.machine import Machine
     from schedc.inspect.subject import Subject
 
 Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
@@ -36,6 +39,16 @@ def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, di
     with Stages().stage("schedule and prove"):
         compiled = compile_model(options.request(load_spec(model), rows))
     return print_program(compiled.program), manifest(compiled)
+
+
+def machine_for(subjects: "Sequence[Subject]", assumed: PredictOptions) -> "list[Machine]":
+    """Of each: with the cycles that are asked for, else those of the folders' profiles if all have one."""
+    from dataclasses import replace
+
+    machines = [assumed.machine(subject.target) for subject in subjects]
+    if assumed.profile is not None or any(subject.profile is None for subject in subjects):
+        return machines
+    return [replace(machine, pricing=one.profile) for machine, one in zip(machines, subjects, strict=True)]
 
 
 def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":

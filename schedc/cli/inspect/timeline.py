@@ -1,13 +1,15 @@
 """`schedc inspect timeline`: the predicted step as a page, as a trace, or as a picture."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, subject_of
+from schedc.cli.inspect.opened import Rows, machine_for, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ PAGES, TRACES, PICTURES = (".html",), (".json", ".json.gz", ".pftrace"), (".png"
 def timeline(
     model: ModelOrFolder,
     options: ScheduleOptions,
+    assumed: PredictOptions,
     rows: Rows = 1,
     output: Annotated[
         Path,
@@ -44,6 +47,8 @@ def timeline(
 ) -> None:
     """Show the predicted step: what the core does, where it waits, which transfers have the HBM, what VMEM holds.
 
+    Cycles are those of --profile, else of the profile in the folder (of both folders), else of the table.
+
     Examples:
 
       schedc inspect timeline kimi-k3 --target tpu7x:2x2x4 --set slot_mib=4 -o k3.html
@@ -61,12 +66,12 @@ def timeline(
     facts: dict[str, object] = {"output": str(output)}
     try:
         if kind in PICTURES:
-            facts |= _picture(subject, output, start, end)
+            facts |= _picture(subject, assumed, output, start, end)
         elif kind in TRACES:
-            facts |= _trace(subject, output)
+            facts |= _trace(subject, assumed, output)
         else:
-            other = None if against is None else _other(against, options, rows, model)
-            facts |= _page(subject, other, output, start, end)
+            other = [] if against is None else [_other(against, options, rows, model)]
+            facts |= _page([subject, *other], assumed, output, start, end)
     except OSError as error:
         raise UserError(f"{output}: cannot be written: {error.strerror or error}") from None
     if json:
@@ -84,11 +89,13 @@ def _suffix(output: Path) -> str:
     return found
 
 
-def _picture(subject: "Subject", output: Path, start: float, end: float | None) -> dict[str, object]:
+def _picture(
+    subject: "Subject", assumed: PredictOptions, output: Path, start: float, end: float | None
+) -> dict[str, object]:
     from schedc.cost.picture import draw
     from schedc.cost.simulate import simulate
 
-    made = simulate(subject.program, subject.machine, events=True)
+    made = simulate(subject.program, machine_for([subject], assumed)[0], events=True, load=assumed.load())
     step = made.step_ns / 1e3
     last = step if end is None else end
     rows = dict(subject.program.attributes).get("rows")
@@ -97,11 +104,11 @@ def _picture(subject: "Subject", output: Path, start: float, end: float | None) 
     return {"step_us": step, "from_us": start, "to_us": last}
 
 
-def _trace(subject: "Subject", output: Path) -> dict[str, object]:
+def _trace(subject: "Subject", assumed: PredictOptions, output: Path) -> dict[str, object]:
     from schedc.inspect.seen import seen
     from schedc.inspect.tracks import tracks_of
 
-    found = seen(subject)
+    found = seen(subject, machine_for([subject], assumed)[0], assumed.load())
     tracks = tracks_of(found.history, found.sources, found.vmem)
     if output.suffix == ".pftrace":
         from schedc.inspect.perfetto_trace import write_perfetto_trace
@@ -116,12 +123,13 @@ def _trace(subject: "Subject", output: Path) -> dict[str, object]:
 
 
 def _page(
-    subject: "Subject", other: "Subject | None", output: Path, start: float, end: float | None
+    subjects: "Sequence[Subject]", assumed: PredictOptions, output: Path, start: float, end: float | None
 ) -> dict[str, object]:
     from schedc.inspect.html_page import page
     from schedc.inspect.seen import seen
 
-    shown = [seen(one) for one in (subject, other) if one is not None]
+    machines = machine_for(subjects, assumed)
+    shown = [seen(one, machine, assumed.load()) for one, machine in zip(subjects, machines, strict=True)]
     text = page(shown, start, end)
     output.write_text(text, encoding="utf-8")
     return {"step_us": shown[0].history.timeline.step_ns / 1e3, "bytes": len(text.encode())}

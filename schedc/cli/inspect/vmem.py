@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, subject_of
+from schedc.cli.inspect.opened import Rows, machine_for, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
+from schedc.cli.predict_options import PredictOptions
 from schedc.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def vmem(
     model: ModelOrFolder,
     options: ScheduleOptions,
+    assumed: PredictOptions,
     rows: Rows = 1,
     output: Annotated[
         Path | None,
@@ -38,7 +40,7 @@ def vmem(
 
       schedc inspect vmem out/kimi-k3 --from 100 --to 200 -o vmem.svg
     """
-    found, failure = _seen(model, options, rows)
+    found, failure = _seen(model, options, assumed, rows)
     if output is not None:
         from schedc.inspect.vmem_picture import draw_vmem
 
@@ -58,13 +60,16 @@ def vmem(
         raise failure
 
 
-def _seen(model: str, options: ScheduleOptions, rows: int) -> "tuple[Seen, CheckFailed | None]":
+def _seen(
+    model: str, options: ScheduleOptions, assumed: PredictOptions, rows: int
+) -> "tuple[Seen, CheckFailed | None]":
     """What there is to see, and the error if it does not fit."""
     from schedc.inspect.seen import refused, seen, seen_too_large
     from schedc.spec.load import load_spec
 
     try:
-        return seen(subject_of(model, options, rows)), None
+        subject = subject_of(model, options, rows)
+        return seen(subject, machine_for([subject], assumed)[0], assumed.load()), None
     except CheckFailed as failure:
         if compiled_folder(model, options) is not None:
             raise
