@@ -19,6 +19,7 @@ from schedc.cli import (
     doctor,
     emit,
     explain,
+    explore,
     import_config,
     inspect,
     models,
@@ -144,6 +145,7 @@ COMMANDS = (
     policies,
     published,
     sweep,
+    explore,
     cache,
     doctor,
 )

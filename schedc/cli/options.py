@@ -109,6 +109,15 @@ class ScheduleOptions:
             help="The order of the transfers: a name, or ./file.py:function for your own.",
         ),
     ] = "ring"
+    plan: Annotated[
+        str | None,
+        _option(
+            "--plan",
+            metavar="FILE",
+            help="A plan as `schedc explore -o` writes it, or the name of one that comes with schedc.",
+            show_default="by the policy",
+        ),
+    ] = None
     settings: Annotated[
         list[str] | None, _option("--set", metavar="KEY=VALUE", help="A setting of the policy; may be repeated.")
     ] = None
@@ -174,6 +183,8 @@ class ScheduleOptions:
         from schedc.target.target import parse_target
         from schedc.weights.families import refuse_unused_formats
 
+        if self.plan is not None:
+            return self._with_plan(self.plan, spec.name, rows).request(spec, rows, logits)
         refuse_unused_formats(spec)
         target = parse_target(self.target, 1 if self.devices is None else self.devices)
         if self.weights is not None:
@@ -200,6 +211,26 @@ class ScheduleOptions:
         forms = parse_forms(self.forms)
         shape = replace(asked, communication=talk, forms=forms)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
+
+    def _with_plan(self, text: str, model: str, rows: int) -> "ScheduleOptions":
+        """With what the plan was made for, where that is not given. Raises UserError for a plan of something else."""
+        from schedc.schedule.plan_file import find_plan, read_plan
+
+        path = find_plan(text)
+        file = read_plan(path)
+        if self.policy != ScheduleOptions.policy or self.settings:
+            raise UserError("--plan says all that a policy says; leave --policy and --set out")
+        target = file.target if self.target == ScheduleOptions.target else self.target
+        devices = file.devices if self.devices is None else self.devices
+        context = file.context if self.context is None else self.context
+        asked = {"model": model, "target": target, "devices": devices, "rows": rows}
+        wrong = [f"{name} {getattr(file, name)}, not {value}" for name, value in asked.items()
+                 if getattr(file, name) != value]  # fmt: skip
+        if wrong:
+            raise UserError(
+                f"plan {path} is for {', '.join(wrong)}; `schedc explore {model} --policy search` makes one"
+            )
+        return replace(self, plan=None, policy=str(path), target=target, devices=devices, context=context)
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""

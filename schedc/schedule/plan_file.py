@@ -31,6 +31,8 @@ from schedc.validation import validate
 from schedc.weights.layout import WordDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
 
+_SHIPPED = Path(__file__).parents[1] / "explore" / "plans"
+
 
 def _as_tuples(value: Any) -> Any:
     return tuple(_as_tuples(item) for item in value) if isinstance(value, list) else value
@@ -110,6 +112,21 @@ def plan_part(plan: Plan) -> PlanPart:
     if part is None:
         raise ValueError("; ".join(faults))
     return part
+
+
+def list_plans() -> list[str]:
+    """Names of the plans that come with schedc, sorted."""
+    return sorted(path.stem for path in _SHIPPED.glob("*.yaml"))
+
+
+def find_plan(text: str) -> Path:
+    """A file, or the name of a plan that comes with schedc. Raises UserError for neither."""
+    if text in list_plans():
+        return _SHIPPED / f"{text}.yaml"
+    if not text.endswith((".yaml", ".yml")):
+        there = ", ".join(list_plans()) or "none"
+        raise UserError(f"no plan is called {text!r}; there are {there}. A file of your own ends in .yaml")
+    return Path(text)
 
 
 def read_plan(path: Path) -> PlanFile:

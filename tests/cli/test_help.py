@@ -16,6 +16,7 @@ COMMANDS = (
     "doctor",
     "emit",
     "explain",
+    "explore",
     "import",
     "inspect",
     "models",

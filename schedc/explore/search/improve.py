@@ -83,15 +83,15 @@ def _annealed(ready: Prepared, plan: Plan, task: Task, room: int) -> Outcome:
     from schedc.explore.fast.anneal import anneal
     from schedc.explore.search.freedom import freedom_of
 
-    model = ready.model(plan)
-    freedom = freedom_of(model, ready.problem, plan)
-    start = ordering_of(model, ready.problem, plan)
+    model, problem = ready.model(plan), ready.problem.at(plan)
+    freedom = freedom_of(model, problem, plan)
+    start = ordering_of(model, problem, plan)
     now = Ordering(*(array.copy() for array in start.all()))
     semaphores = task.setting.target.capability.semaphores - model.arrays.semaphores
     given: list[Any] = [*model.numbers(), freedom, *now.all(), *model.room()]
     given += [task.seed, task.steps, HOT, COLD, room, semaphores]
     time, simulated = anneal(*given)
-    return Outcome(plan_of(model, ready.problem, plan, now), time, simulated)
+    return Outcome(plan_of(model, problem, plan, now), time, simulated)
 
 
 def ring_rows(ready: Prepared, plan: Plan) -> int:

@@ -1,0 +1,50 @@
+"""`schedc explore`, and compiling exactly the plan that it wrote."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from .conftest import Command
+
+SMALL = ("--context", "512")
+
+
+def test_policies_beside_each_other_in_json_and_csv(schedc: Command, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    said = schedc("explore", "smollm2-135m", *SMALL, "--policies", "ring,just_in_time", "--csv", str(table), "--json")
+    rows = {row["name"]: row for row in said.json()["rows"]}
+    assert rows["ring"]["step_us"] < rows["just_in_time"]["step_us"]
+    with table.open() as file:
+        assert [row["name"] for row in csv.DictReader(file)] == ["ring", "just_in_time"]
+
+
+def test_the_plan_of_a_search_is_compiled_as_it_was_found(schedc: Command, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.yaml", tmp_path / "out"
+    search = ("--policy", "search", "--rounds", "1", "--steps", "500", "--seed", "5", "-o", str(plan), "--ablate")
+    found = schedc("explore", "smollm2-135m", *SMALL, *search, "--json").json()
+    step = next(row["step_us"] for row in found["rows"] if row["name"] == "search")
+    assert found["ablations"]["of"] == "search"
+    assert step < min(row["step_us"] for row in found["rows"] if row["name"] != "search")
+    compiled = schedc("compile", "smollm2-135m", "--plan", str(plan), "--no-check", "-o", str(out), "--json").json()
+    assert compiled["cost"]["step_us"] == step
+
+
+def test_a_plan_for_something_else_is_refused(schedc: Command, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    search = ("--policy", "search", "--rounds", "0", "-o", str(plan), "--no-prove")
+    schedc("explore", "smollm2-135m", *SMALL, *search)
+    refused = schedc("compile", "smollm2-135m", "--plan", str(plan), "--rows", "2")
+    assert refused.code == 2
+    assert "is for rows 1, not 2" in refused.err
+    refused = schedc("compile", "smollm2-135m", "--plan", str(plan), "--policy", "double_buffer")
+    assert refused.code == 2
+    assert "leave --policy and --set out" in refused.err
+    refused = schedc("compile", "smollm2-135m", "--plan", "smol")
+    assert (refused.code, "no plan is called 'smol'" in refused.err) == (2, True)
+
+
+def test_a_plan_is_written_of_a_search_alone(schedc: Command) -> None:
+    refused = schedc("explore", "smollm2-135m", *SMALL, "-o", "plan.yaml")
+    assert refused.code == 2
+    assert "--output is for the plan of a search" in refused.err
