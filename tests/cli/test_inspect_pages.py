@@ -117,3 +117,15 @@ def test_a_step_takes_the_cycles_of_the_folders_profile_unless_what_it_is_agains
     assert schedc("inspect", "vmem", "out", "--json").json()["step_us"] == by_profile
     slower = schedc(*timeline, "--profile", "out/profile.json", "--clock-mhz", "950").json()["step_us"]
     assert slower > 1.5 * by_profile
+
+
+DOCS = Path(__file__).parents[2] / "docs" / "timeline.md"
+COMMANDS = [line.split("#")[0].strip() for line in DOCS.read_text().split("\n") if line.startswith("schedc ")]
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, marks=pytest.mark.slow if "kimi" in c else ()) for c in COMMANDS]
+)  # fmt: skip
+def test_every_command_of_the_page_of_docs_runs(schedc: Command, folder: Path, command: str) -> None:
+    said = schedc(*command.split()[1:])
+    assert (said.code, said.err) == (0, "") and said.out

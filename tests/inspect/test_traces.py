@@ -146,8 +146,9 @@ def test_the_perfetto_trace_keeps_the_rules_of_the_format(model: str) -> None:
     assert len(described) == len(made.names) + len({group for group, _ in made.names}) + len(made.counters)
     assert all(d.parent_uuid in described for d in described.values() if d.HasField("parent_uuid"))
     names: dict[int, str] = {}
-    open_: dict[int, list[str]] = defaultdict(list)
-    seen: Counter[str] = Counter()
+    open_: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    read: Counter[tuple[str, str, int, int]] = Counter()
+    counted = 0
     flows: Counter[int] = Counter()
     last = 0
     for packet in trace.packet:
@@ -159,19 +160,19 @@ def test_the_perfetto_trace_keeps_the_rules_of_the_format(model: str) -> None:
         assert event.track_uuid in described
         if event.type == pb.TrackEvent.TYPE_COUNTER:
             assert described[event.track_uuid].HasField("counter")
-            seen["counter"] += 1
+            counted += 1
             continue
         assert packet.timestamp >= last, "slices are in the order of time"
         last = packet.timestamp
         if event.type == pb.TrackEvent.TYPE_SLICE_BEGIN:
-            open_[event.track_uuid].append(names[event.name_iid])
+            open_[event.track_uuid].append((names[event.name_iid], packet.timestamp))
             flows.update(event.flow_ids)
-            seen["slice"] += 1
         else:
             assert event.type == pb.TrackEvent.TYPE_SLICE_END
-            open_[event.track_uuid].pop()
+            name, began = open_[event.track_uuid].pop()
+            read[described[event.track_uuid].name, name, began, packet.timestamp] += 1
     assert not any(open_.values()), "a slice that never ends"
-    assert seen["slice"] == len(made.slices)
-    assert seen["counter"] == sum(len(counter.points) for counter in made.counters)
+    assert read == Counter((made.names[s.track][1], s.name, s.began, s.ended) for s in made.slices)
+    assert counted == sum(len(counter.points) for counter in made.counters)
     assert sorted(flows) == list(range(1, len(made.flows) + 1))
     assert sum(flows.values()) == sum(len(flow) for flow in made.flows)
