@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,21 @@ def verify(
     timeout: Annotated[
         float, typer.Option("--timeout", help="Seconds that the TPU compiler, and the interpreter, may take.", min=1)
     ] = 600,
+    dump: Annotated[
+        str | None,
+        typer.Option(
+            "--dump",
+            metavar="PHASE",
+            help="Compare what the layers of this phase keep and leave with the reference's, first difference first; "
+            "`all` for every layer.",
+        ),
+    ] = None,
+    reproducer: Annotated[
+        Path | None,
+        typer.Option(
+            "--reproducer", metavar="DIR", help="If something fails: a folder that shows it again and needs only jax."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check all that can be checked without a TPU: proof, TPU compiler, interpreter against the plain-JAX reference.
@@ -38,39 +53,60 @@ def verify(
     A shrunk model with the same schedule is interpreted, with transfers performed as early and as late as they may be,
     memory that starts as NaN, and a race detector. Takes a minute or two.
 
-    Example:
+    Examples:
 
       schedc verify qwen3-8b --rows 8
+
+      schedc verify smollm2-135m --no-check --dump attend --reproducer fault
     """
     from schedc.cli.compile_view import proof_line
+    from schedc.cli.dump_view import dumped, layers_of, show_dump
     from schedc.compiler.interpret import verify_model
     from schedc.compiler.pipeline import compile_model
+    from schedc.compiler.reproducer import new_folder
     from schedc.spec.load import load_spec
 
     stages = Stages()
     request = options.request(load_spec(model), rows)
     with stages.stage("schedule and prove"):
         compiled = compile_model(request)
-    checked = None if no_check else _check(compiled, timeout, stages)
+    if reproducer is not None:
+        new_folder(reproducer)
+    checked = None if no_check else _check(compiled, timeout, stages, reproducer)
+    layers = None if dump is None else layers_of(request, dump)
     with stages.stage("interpret") as say:
-        found = verify_model(request, say, timeout)
+        found = verify_model(request, say, timeout, dump is not None, reproducer)
     compiler = None if checked is None else checked.to_dict()
-    report = {"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()}
+    report: dict[str, Any] = {"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()}
+    if layers is not None:
+        report["dump"] = dumped(found.telling, layers)
     problems = [*(checked.problems if checked else ()), *found.problems]
     if json and not problems:
         print_json(report)
     if not json:
         lines = [proof_line(compiled.verdict), *(checked.lines() if checked else ()), *found.lines()]
         to_stdout().print(grid(lines))
+        if layers is not None:
+            show_dump(found.telling, layers)
     if problems:
+        if reproducer is not None and found.problems:
+            report["reproducer"] = str(reproducer)
         message = "\n".join([f"{request.spec.name}: {len(problems)} problems:", *(f"  {p}" for p in problems)])
         raise CheckFailed(message, problems=problems, details=report)
 
 
-def _check(compiled: "Compiled", timeout: float, stages: Stages) -> "CheckReport":
+def _check(compiled: "Compiled", timeout: float, stages: Stages, reproducer: Path | None) -> "CheckReport":
     from schedc.compiler.check import check
     from schedc.compiler.output import KERNEL, write_program
+    from schedc.compiler.reproducer import write_compile_reproducer
 
     with TemporaryDirectory(prefix="schedc-") as folder, stages.stage("TPU compiler") as say:
         write_program(compiled, Path(folder))
-        return check(compiled, Path(folder) / KERNEL, timeout, say)
+        try:
+            return check(compiled, Path(folder) / KERNEL, timeout, say)
+        except CheckFailed as failure:
+            if reproducer is not None:
+                target = compiled.request.target
+                kernel = Path(folder) / KERNEL
+                write_compile_reproducer(reproducer, kernel, target.topology_name, target.devices_used, str(failure))
+            raise

@@ -24,6 +24,7 @@ from typing import Any
 from schedc.backends.pallas.aot.environment import compiler_environment, virtual_devices
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, limits_of
+from schedc.compiler.reproducer import INPUTS, KERNEL, write_reproducer
 from schedc.compiler.shrink import Shrunk, shrink
 from schedc.ir.allocate import allocate
 from schedc.ir.program import BLOCKS, Phase, Program
@@ -57,6 +58,8 @@ class Run:
     cache: float
     cache_limit: float
     problems: tuple[str, ...]
+    dump: tuple[dict[str, Any], ...] = ()
+    """If it is asked for, what was compared inside of every step (`dump.Compared`, with the step)."""
 
     @property
     def name(self) -> str:
@@ -93,14 +96,31 @@ class InterpretReport:
         return table
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"problems": list(self.problems)}
+        runs = [{name: value for name, value in asdict(run).items() if name != "dump"} for run in self.runs]
+        return asdict(self) | {"runs": runs, "problems": list(self.problems)}
+
+    @property
+    def telling(self) -> Run:
+        """The first run with problems, else the first."""
+        return next((run for run in self.runs if run.problems), self.runs[0])
 
 
-def verify_model(request: Request, progress: Progress | None = None, seconds: float = 600) -> InterpretReport:
+def verify_model(
+    request: Request,
+    progress: Progress | None = None,
+    seconds: float = 600,
+    dump: bool = False,
+    reproducer: Path | None = None,
+) -> InterpretReport:
     """Interpret a shrunk model of `request` in processes of their own, which end after `seconds` at the latest.
 
+    With `dump` the stream after every layer is tapped and compared too, and all that was compared is kept. The first
+    run with problems leaves its kernel and the arguments of the step that went wrong in the new folder `reproducer`.
     Raises what scheduling the model raises; what is wrong with the kernel is in the report. Takes a minute or two.
     """
+    if dump:
+        every = tuple(range(request.spec.num_layers))
+        request = replace(request, shape=replace(request.shape, taps=every))
     own = request.spec.quantization.weights
     formats = (
         ["f32"] if own == request.spec.kv.dtype == request.spec.quantization.operand_dtype == "f32" else ["f32", own]
@@ -115,12 +135,20 @@ def verify_model(request: Request, progress: Progress | None = None, seconds: fl
             progress(f"interpreting with {weights} weights, transfers {mode}")
         small, program = shrunk[weights], programs[weights]
         refusals = verify(program, limits_of(request.target)).refusals
-        found = interpret(small, program, mode, max(1.0, deadline - time.monotonic()))
+        left = max(1.0, deadline - time.monotonic())
+        found = interpret(small, program, mode, left, dump, kept.get(which))
         unproven = tuple(f"the proof refuses the shrunk schedule: {refusal}" for refusal in refusals)
         return replace(found, weights=weights, problems=(*unproven, *found.problems))
 
-    with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-        runs = tuple(pool.map(run, [(weights, mode) for weights in formats for mode in MODES]))
+    every_run = [(weights, mode) for weights in formats for mode in MODES]
+    with tempfile.TemporaryDirectory(prefix="schedc-kept-") as name:
+        kept = {} if reproducer is None else {which: Path(name) / "-".join(which) for which in every_run}
+        with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
+            runs = tuple(pool.map(run, every_run))
+        wrong = next((which for which, found in zip(every_run, runs, strict=True) if found.problems), None)
+        if reproducer is not None and wrong is not None:
+            found = runs[every_run.index(wrong)]
+            write_reproducer(reproducer, kept[wrong], shrunk[wrong[0]], wrong[1], found.problems)
     return InterpretReport(_describe(shrunk[own]), shrunk[own].differences, runs)
 
 
@@ -131,8 +159,13 @@ def addressed(small: Shrunk, target: Target) -> Program:
     return replace(program, attributes=(*program.attributes, limit))
 
 
-def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run:
-    """Run `program`, a schedule of the small model with addresses, in a process of its own."""
+def interpret(
+    small: Shrunk, program: Program, mode: str, seconds: float, dump: bool = False, keep: Path | None = None
+) -> Run:
+    """Run `program`, a schedule of the small model with addresses, in a process of its own.
+
+    `keep`: the folder for the kernel, and the arguments of the step that goes wrong.
+    """
     kernel = emit(program)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="schedc-interpret-") as name:
@@ -148,7 +181,12 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
             "mode": mode,
             "stuck_seconds": min(STUCK_SECONDS, seconds / 2),
             "answer": str(answer),
+            "dump": dump,
+            "keep": None if keep is None else str(keep / INPUTS),
         }
+        if keep is not None:
+            keep.mkdir(parents=True)
+            (keep / KERNEL).write_text(kernel.source)
         question.write_text(json.dumps(request))
         code = _run(question, log, seconds, program.devices)
         facts = json.loads(answer.read_text()) if answer.exists() else {}
@@ -157,9 +195,9 @@ def interpret(small: Shrunk, program: Program, mode: str, seconds: float) -> Run
     problems = _races(kernel, facts, text) + ending + _left_semaphores(text) + facts.get("problems", [])
     shown = problems if len(problems) <= SHOWN else [*problems[:SHOWN], f"and {len(problems) - SHOWN} more"]
     measured = {key: facts.get(key, 0.0) for key in ("logits", "logits_limit", "cache", "cache_limit")}
-    weights = small.spec.quantization.weights
+    weights, dumped = small.spec.quantization.weights, tuple(facts.get("dump", ()))
     taken = time.monotonic() - began
-    return Run(weights, mode, taken, facts.get("steps", 0), problems=tuple(shown), **measured)
+    return Run(weights, mode, taken, facts.get("steps", 0), problems=tuple(shown), **measured, dump=dumped)
 
 
 def _run(question: Path, log: Path, seconds: float, devices: int) -> int | None:

@@ -12,14 +12,16 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import HELPERS, load_kernel
+from schedc.compiler.dump import compared
 from schedc.compiler.trial import Trial, difference, problems, telling_steps
 from schedc.lower.graph import shape_from_dict
 from schedc.spec.model import ModelSpec
@@ -35,6 +37,18 @@ def main(request_file: str) -> None:
         answer.write(done=True)
     except Exception as error:
         answer.write(failure=f"{type(error).__name__}: {error}")
+
+
+class Keeper:
+    """Writes the arguments of the call that is about to be made, until a call went wrong: those stay."""
+
+    def __init__(self, path: Path, answer: Answer) -> None:
+        self.path, self.answer = path, answer
+
+    def __call__(self, given: Mapping[str, Any]) -> None:
+        if not self.answer.facts["problems"]:
+            arrays: dict[str, Any] = {name: np.asarray(value) for name, value in given.items()}
+            np.savez(self.path, **arrays)
 
 
 class Answer:
@@ -71,6 +85,9 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
         request["kv_tokens"],
         compat.interpret_params(request["mode"]),
     )
+    keep = request.get("keep")
+    if keep is not None:
+        trial.decoder.before_call = Keeper(Path(keep), answer)
     steps = telling_steps(spec, shape, request["kv_tokens"])
     for number, (positions, active) in enumerate(steps):
         outcome = trial.step(positions, active)
@@ -82,6 +99,11 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
                 answer.facts[f"{name}_limit"] or 1.0
             ):
                 answer.facts |= {name: getattr(found, name), f"{name}_limit": getattr(found, f"{name}_limit")}
+        if request.get("dump"):
+            answer.facts.setdefault("dump", [])
+            answer.facts["dump"] += [{"step": number, **one.to_dict()} for one in compared(outcome, spec)]
+        if keep is not None and not answer.facts["problems"]:
+            np.savez(Path(keep).with_name("expected.npz"), logits=outcome.exact_logits, limit=found.logits_limit)
         answer.facts["problems"] += [f"step {number}: {line}" for line in problems(outcome, spec)]
         answer.write(steps=number + 1, steps_planned=len(steps), raced=answer.facts.get("raced", False) or raced)
 

@@ -182,7 +182,7 @@ def _move(draft: Path, place: Path) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+def _write_json(path: Path, data: Mapping[str, Any] | list[dict[str, Any]]) -> None:
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 

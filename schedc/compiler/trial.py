@@ -14,6 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from schedc.compiler.streams import EXACT, Streams, stream_problems
 from schedc.lower.graph import StepShape
 from schedc.reference.reference import Cache, Reference
 from schedc.run.decoder import Decoder, page_table
@@ -26,9 +27,6 @@ from schedc.weights.pack import pack_arrays
 from schedc.weights.random_weights import RandomWeights
 from schedc.weights.source import WeightSource
 from schedc.weights.state import keeps_state
-
-EXACT = 2e-3
-"""Largest difference that f32 sums in another order may make to a logit, key or value of order one."""
 
 DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
 
@@ -62,6 +60,8 @@ class Outcome:
     rounded: State
     copies_differ: bool
     """Devices that keep the same heads do not have the same in their caches."""
+    streams: Streams | None = None
+    """The residual stream after the tapped layers, if there are any."""
 
     @property
     def ids(self) -> np.ndarray:
@@ -137,10 +137,10 @@ class Trial:
             (True,) * self.shape.rows if active is None else tuple(active),
             tuple(row if self.shape.rows_are == "sequences" else 0 for row in range(self.shape.rows)),
         )
-        exact_logits, exact = self._expected(self._exact, given)
-        rounded_logits, rounded = exact_logits, exact
+        exact_logits, exact, exact_stream = self._expected(self._exact, given)
+        rounded_logits, rounded, rounded_stream = exact_logits, exact, exact_stream
         if self._rounded is not self._exact:
-            rounded_logits, rounded = self._expected(self._rounded, given)
+            rounded_logits, rounded, rounded_stream = self._expected(self._rounded, given)
         before = self.kernel_state()
         of_sequences = given.positions[: self.shape.sequences]
         answer = self.decoder.step(given.tokens, of_sequences, given.active, accepted)
@@ -155,6 +155,7 @@ class Trial:
             exact,
             rounded,
             self.copies_differ(),
+            Streams(self.shape.taps, answer["hidden"], exact_stream, rounded_stream) if self.shape.taps else None,
         )
         self._write(rounded, given)
         self._last = given, rounded
@@ -180,8 +181,8 @@ class Trial:
         places = self.decoder.places_of_rows()
         return [Recurrent(*(part[places] for part in kept)) if isinstance(kept, Recurrent) else kept for kept in state]
 
-    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State]:
-        """The reference's logits and the caches it leaves."""
+    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State, np.ndarray]:
+        """The reference's logits, the caches it leaves, and the stream after the taps, f32[taps, rows, hidden]."""
         dtype = DTYPES["bf16" if reference is not self._exact else "f32"]
         if self.spec.kv.dtype == "fp8":
             dtype = DTYPES["fp8"]
@@ -199,23 +200,32 @@ class Trial:
         before = Cache(tuple(runs), self.decoder.caches.capacity)
         if self.shape.rows_are == "tokens":
             return self._one_by_one(reference, step, before)
-        logits, cache = reference.decode(step.tokens, step.positions, before)
-        return logits, cache.layers(self.spec)
+        logits, cache, stream = self._decode(reference, step.tokens, step.positions, before)
+        return logits, cache.layers(self.spec), stream
 
-    def _one_by_one(self, reference: Reference, step: Step, cache: Cache) -> tuple[np.ndarray, State]:
+    def _decode(
+        self, reference: Reference, tokens: Sequence[int], positions: Sequence[int], cache: Cache
+    ) -> tuple[np.ndarray, Cache, np.ndarray]:
+        if not self.shape.taps:
+            return *reference.decode(tokens, positions, cache), np.zeros((0, len(tokens), self.spec.hidden))
+        logits, cache, outputs = reference.decode_with_outputs(tokens, positions, cache)
+        return logits, cache, outputs[list(self.shape.taps)]
+
+    def _one_by_one(self, reference: Reference, step: Step, cache: Cache) -> tuple[np.ndarray, State, np.ndarray]:
         """Tokens of one sequence, each decoded by itself. Of a state that after every row, [rows, …]."""
         logits = np.zeros((self.shape.rows, self.spec.vocab), np.float32)
+        stream = np.zeros((len(self.shape.taps), self.shape.rows, self.spec.hidden), np.float32)
         after = [cache.layers(self.spec)] * self.shape.rows
         for row in range(sum(step.active)):
-            of_row, cache = reference.decode([step.tokens[row]], [step.positions[row]], cache)
-            logits[row] = of_row[0]
+            of_row, cache, left = self._decode(reference, [step.tokens[row]], [step.positions[row]], cache)
+            logits[row], stream[:, row] = of_row[0], left[:, 0]
             after[row] = cache.layers(self.spec)
         last: State = list(cache.layers(self.spec))
         for layer, kept in enumerate(last):
             if isinstance(kept, Recurrent):
                 every = zip(*(layers[layer] for layers in after), strict=True)
                 last[layer] = Recurrent(*(np.concatenate(parts) for parts in every))
-        return logits, last
+        return logits, last, stream
 
     def _write(self, new: State, step: Step) -> None:
         """Keep the reference's new token of every active row, as the cache rounds it, or its new state."""
@@ -283,7 +293,8 @@ def problems(outcome: Outcome, spec: ModelSpec) -> list[str]:
             lines += _logit_problems(outcome, row, where, found)
         elif outcome.ids[row] != -1:
             lines.append(f"{where} is inactive, but its id is {outcome.ids[row]} and not -1")
-    return lines + _cache_problems(outcome, spec, found)
+    streams = [] if outcome.streams is None else stream_problems(outcome.streams, outcome.step.active)
+    return lines + _cache_problems(outcome, spec, found) + streams
 
 
 def _logit_problems(outcome: Outcome, row: int, where: str, found: Difference) -> list[str]:

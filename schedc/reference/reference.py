@@ -78,6 +78,7 @@ class Reference:
         forward = partial(_forward, spec, make_dot(self._dtype))
         self._forward = jax.jit(lambda *given: forward(*given)[:2])
         self._layer_outputs = jax.jit(lambda *given: forward(*given)[2])
+        self._with_outputs = jax.jit(forward)
 
     def prefill(self, tokens: Sequence[int] | np.ndarray, capacity: int = 0) -> tuple[np.ndarray, Cache]:
         """Logits f32[tokens, vocab] and the cache of one sequence, with room for at least `capacity` tokens."""
@@ -104,6 +105,20 @@ class Reference:
         self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
     ) -> tuple[np.ndarray, Cache]:
         """One token a sequence: f32[rows, vocab], and the cache with these tokens at `positions`."""
+        logits, cache = self._forward(*self._one_token(tokens, positions, cache))
+        return np.asarray(logits)[:, 0], cache
+
+    def decode_with_outputs(
+        self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
+    ) -> tuple[np.ndarray, Cache, np.ndarray]:
+        """As `decode`, and f32[layers, rows, hidden]: what every layer leaves in the stream, as `layer_outputs`."""
+        logits, cache, runs = self._with_outputs(*self._one_token(tokens, positions, cache))
+        outputs = [np.asarray(run)[..., 0, :] for run in runs]
+        return np.asarray(logits)[:, 0], cache, np.concatenate([run.reshape(-1, *run.shape[2:]) for run in outputs])
+
+    def _one_token(
+        self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
+    ) -> tuple[Any, ...]:
         at = np.asarray(positions, np.int32)
         if at.max() >= cache.capacity:
             raise ValueError(
@@ -111,8 +126,7 @@ class Reference:
             )
         ids = np.asarray(tokens, np.int32)
         real = np.ones((len(ids), 1), bool)
-        logits, cache = self._forward(self._outer, self._layers, ids[:, None], at[:, None], real, cache)
-        return np.asarray(logits)[:, 0], cache
+        return self._outer, self._layers, ids[:, None], at[:, None], real, cache
 
     def empty_cache(self, rows: int, capacity: int) -> Cache:
         runs = []

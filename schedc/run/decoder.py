@@ -48,6 +48,8 @@ class Decoder:
         mesh = Mesh(np.array(jax.devices()[: shape.devices]), ("device",))
         self._mesh, self._interpret = mesh, interpret if interpret is not None else False
         self._step = kernel.decode_step(mesh, interpret=self._interpret)
+        self.before_call: Callable[[Mapping[str, Any]], None] | None = None
+        """Gets the arguments of every call by name, all devices' parts one after the other."""
         # Where in the ring of states a step begins, and how many tokens it has, if rows are tokens of one sequence.
         self._base = self._count = 0
         self._several: dict[tuple[int, tuple[int, ...]], Any] = {}
@@ -166,6 +168,8 @@ class Decoder:
         if self.shape.rows_are == "tokens":
             scalars["base"] = np.asarray([self._base], np.int32)
         given = scalars | self._weights | self.state
+        if self.before_call is not None:
+            self.before_call(given)
         results = dict(zip(self.kernel.OUTPUTS, call(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True))
         self.state = {name: results[name] for name in self.kernel.STATE}
         return results
