@@ -113,7 +113,7 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     }
     dtype = number_format or request.spec.kv.dtype
     kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype, request.shape)
-    context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens)
+    context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens, full.plan.kv_slots)
     taps = _taps(request.spec, request.shape.taps, caps.trips)
     shape = replace(request.shape, context=context, logits=True, pages=0, taps=taps)
     spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
@@ -362,9 +362,9 @@ def _kv_tokens(full: int, full_dtype: str, dtype: str, shape: StepShape) -> int:
     return min(tokens for tokens in KV_TOKENS if tokens >= wanted)
 
 
-def _context(full: int, full_tile: int, tile: int) -> int:
-    """As many tiles, up to CACHE_TILES, the last one full if it was."""
-    tiles = min(ceil(full / full_tile), CACHE_TILES)
+def _context(full: int, full_tile: int, tile: int, slots: int) -> int:
+    """As many tiles, up to CACHE_TILES and one more than there are slots for, the last one full if it was."""
+    tiles = min(ceil(full / full_tile), max(CACHE_TILES, slots + 2))
     return min(full, tiles * tile - (0 if full % full_tile == 0 else 3))
 
 

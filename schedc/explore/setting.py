@@ -14,7 +14,7 @@ from schedc.explore.fast.model import Model, model_of
 from schedc.ir.allocate import pool_problems
 from schedc.ir.allocate.share import first_packing
 from schedc.ir.program import Program
-from schedc.lower.graph import Grain, StepShape
+from schedc.lower.graph import StepShape
 from schedc.lower.step import StepLowering
 from schedc.schedule.build import problem_of, program_of
 from schedc.schedule.plan import Plan, Problem
@@ -64,14 +64,15 @@ class Prepared:
 
     def model(self, plan: Plan) -> Model:
         """At the grain of the plan, the order open."""
-        grain = Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums)
         mappings = (plan.tile_units, plan.orders, plan.collectives, plan.wires)
-        key = pickle.dumps((*(sorted(mapping.items()) for mapping in mappings), plan.kv_tokens, plan.sums))
+        key = pickle.dumps(
+            (*(sorted(mapping.items()) for mapping in mappings), plan.kv_tokens, plan.kv_slots, plan.sums)
+        )
         if key not in self._models:
             while len(self._models) >= _MODELS_KEPT:
                 del self._models[next(iter(self._models))]
             lowering = self.lowering.at_sites(plan.collectives, plan.wires)
-            self._models[key] = model_of(lowering.graph(grain), self.setting.target, self.setting.machine)
+            self._models[key] = model_of(lowering.graph(plan.grain), self.setting.target, self.setting.machine)
         return self._models[key]
 
     def timeline(self, plan: Plan) -> Timeline:

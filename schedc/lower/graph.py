@@ -199,13 +199,15 @@ Order = Literal["found", "number"]
 @dataclass(frozen=True)
 class Grain:
     """What of the schedule shapes the graph: units a tile of every stream, tokens a tile of the KV cache, the order in
-    which the members of every selection are gone through (as they are found, if it is not named), and whether the sum
-    of a partial output is sent tile by tile as it is made, or whole."""
+    which the members of every selection are gone through (as they are found, if it is not named), whether the sum of a
+    partial output is sent tile by tile as it is made, or whole, and how many older tiles of a sequence's cache have a
+    buffer: one less are on their way while one is used."""
 
     tile_units: Mapping[str, int]
     kv_tokens: int
     orders: Mapping[str, Order] = field(default_factory=dict)
     sums: SumCut = "tiles"
+    kv_slots: int = 2
 
     def tiles(self, stream: Stream) -> int:
         return ceil_div(stream.units, self.tile_units[stream.name])

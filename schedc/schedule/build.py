@@ -82,11 +82,11 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
     streams = lowering.streams()
     half_of = _halves(lowering)
 
-    def graph_at(tokens: int) -> StepGraph:
-        return lowering.graph(Grain({stream.name: 1 for stream in streams}, tokens))
+    def graph_at(tokens: int, slots: int = 2) -> StepGraph:
+        return lowering.graph(Grain({stream.name: 1 for stream in streams}, tokens, kv_slots=slots))
 
-    def kv_rows(tokens: int) -> int:
-        buffers = graph_at(tokens).declarations.buffers
+    def kv_rows(tokens: int, slots: int) -> int:
+        buffers = graph_at(tokens, slots).declarations.buffers
         return sum(b.rows * b.slots for b in buffers if b.name.startswith(("kv_new", "kv_old")))
 
     possible = kv_tokens(lowering)
@@ -240,7 +240,7 @@ def graph_of(lowering: StepLowering, plan: Plan) -> StepGraph:
     Raises UserError for an order that is not legal for the phases that there are only at the plan's own tiles and sums.
     """
     lowering = lowering.at_sites(plan.collectives, plan.wires)
-    lowered = lowering.graph(Grain(plan.tile_units, plan.kv_tokens, plan.orders, plan.sums))
+    lowered = lowering.graph(plan.grain)
     graph, order = reordered(lowered, plan.order), {}
     for segment in graph.segments:
         phases = tuple(phase.name for phase in segment.phases)

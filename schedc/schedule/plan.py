@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from schedc.lower.collectives.communication import SumSite
-from schedc.lower.graph import Order, SumCut
+from schedc.lower.graph import Grain, Order, SumCut
 from schedc.spec.model import Half
 from schedc.weights.layout import WordDtype
 
@@ -111,8 +111,8 @@ class TransferCost:
 
 @dataclass(frozen=True)
 class Problem:
-    """What there is to schedule. `capacity_rows` of VMEM are for everything; `kv_rows(tokens)` is what the
-    cache's buffers take at that tile size, `kv_tokens` the tile sizes that are possible, largest first.
+    """What there is to schedule. `capacity_rows` of VMEM are for everything; `kv_rows(tokens, slots)` is what
+    the cache's buffers take at that tile size, `kv_tokens` the tile sizes that are possible, largest first.
 
     What takes time to find out is found out when it is asked for.
     """
@@ -122,7 +122,7 @@ class Problem:
     prefetches: tuple[PrefetchInfo, ...]
     capacity_rows: int
     kv_tokens: tuple[int, ...]
-    kv_rows: Callable[[int], int]
+    kv_rows: Callable[[int, int], int]
     selections: tuple[SelectionInfo, ...] = ()
     sites: Mapping[SumSite, tuple[str, ...]] = field(default_factory=dict)
     """Where devices sum what each has a part of → the algorithms that can do it there."""
@@ -224,6 +224,13 @@ class Plan:
     deferred: Mapping[str, str] = field(default_factory=dict)
     """Phase → a later one of the same trip: the tiles that would be started as those of the phase have been used are
     started at the start of the later phase, behind what `issue` has there. In the order of the ring."""
+    kv_slots: int = 2
+    """Buffers for the older tiles of a sequence's cache: one less are on their way while one is used."""
+
+    @property
+    def grain(self) -> Grain:
+        """What of it shapes the step graph."""
+        return Grain(self.tile_units, self.kv_tokens, self.orders, self.sums, self.kv_slots)
 
 
 Policy = Callable[..., Plan]

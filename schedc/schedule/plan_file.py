@@ -50,6 +50,7 @@ class RingPart(Part):
 
 class PlanPart(Part):
     kv_tokens: int = Field(ge=1)
+    kv_slots: int = Field(ge=2, default=2)
     sums: SumCut = "tiles"
     rings: tuple[RingPart, ...]
     tile_units: dict[str, int]
@@ -90,7 +91,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     """Plain data in the order of the file; what is at its default is left out."""
     data = asdict(plan)
     data["rings"] = [{key: value for key, value in ring.items() if value is not None} for ring in data["rings"]]
-    kept = {name: data[name] for name in PlanPart.model_fields if data[name] or name == "kv_tokens"}
+    default = {name: field.default for name, field in PlanPart.model_fields.items()}
+    kept = {name: data[name] for name in default if data[name] and data[name] != default[name]}
     return {name: _plain(value) for name, value in kept.items()}
 
 

@@ -145,6 +145,8 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
             problems.append(f"at_once[{name}] is {count}; it must be 1 or more")
     if plan.sums not in get_args(SumCut):
         problems.append(f"sums is {plan.sums}; it must be one of {', '.join(get_args(SumCut))}")
+    if plan.kv_slots < 2:
+        problems.append(f"kv_slots is {plan.kv_slots}; it must be 2 or more: one is used, others are on their way")
     if plan.kv_tokens not in problem.kv_tokens:
         problems.append(f"kv_tokens is {plan.kv_tokens}; it must be one of {', '.join(map(str, problem.kv_tokens))}")
     order = {phase.name: i for segment in problem.segments for i, phase in enumerate(segment.phases)}

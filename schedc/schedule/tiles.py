@@ -49,9 +49,9 @@ def chosen_rings(problem: Problem, slots: int, ahead: int) -> tuple[Ring, ...]:
     return tuple(ring for ring in rings if ring.streams)
 
 
-def kv_tile(problem: Problem, share: float = 0.25) -> int:
+def kv_tile(problem: Problem, share: float = 0.25, slots: int = 2) -> int:
     """The largest cache tile whose buffers take at most `share` of the capacity (the smallest if none does)."""
-    fits = [t for t in problem.kv_tokens if problem.kv_rows(t) <= share * problem.capacity_rows]
+    fits = [t for t in problem.kv_tokens if problem.kv_rows(t, slots) <= share * problem.capacity_rows]
     return fits[0] if fits else problem.kv_tokens[-1]
 
 

@@ -51,6 +51,7 @@ def test_policies_and_their_settings(schedc: Command) -> None:
             "experts_at_once": 1,
             "experts_by_number": 0,
             "whole_sums": 0,
+            "kv_slots": 2,
         },
         "default": True,
     }

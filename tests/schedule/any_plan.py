@@ -15,7 +15,8 @@ from schedc.schedule.policies.ring import ring
 def any_plan(problem: Problem, *, seed: int = 0, slot_mib: float = 2.0, small_cache: int = 0) -> Plan:
     """`small_cache`: with the smallest tiles of the cache. Slots for the vectors of all layers of a trip at once."""
     random = Random(seed)
-    plan = ring(problem, depth=random.choice((3, 6)), slot_mib=slot_mib, experts_at_once=random.choice((1, 2)))
+    depth, at_once, kv_slots = random.choice((3, 6)), random.choice((1, 2)), random.choice((2, 3, 4))
+    plan = ring(problem, depth=depth, slot_mib=slot_mib, experts_at_once=at_once, kv_slots=kv_slots)
     order, issue = {}, {}
     for segment in problem.segments:
         phases = problem.depends[segment.name].subgraph(segment.order)

@@ -67,7 +67,7 @@ def test_a_policy_of_the_users_own_file_takes_its_own_settings(own: Path, proble
             {"depht": 3},
             "policy ring has no setting depht; its settings: depth (default 0), slot_mib (default 2.0), "
             "expert_slots (default 0), expert_mib (default 4.0), experts_at_once (default 1), "
-            "experts_by_number (default 0), whole_sums (default 0)",
+            "experts_by_number (default 0), whole_sums (default 0), kv_slots (default 2)",
         ),
         ("ring", {"slot_mib": 0}, "policy ring failed: ValueError: slot_mib is 0; it must be a number above 0"),
         ("ring", {"depth": 2.5}, "policy ring: depth=2.5 must be a whole number"),

@@ -133,14 +133,14 @@ class CacheStream:
             buffers=(
                 *(Buffer(region.storage, WORK, region.rows) for region in (self.queries, self.new_token)),
                 Buffer(self.tiles("kv_new"), CACHE, self.shape.rows * cache.tile),
-                Buffer(self.tiles("kv_old"), CACHE, self.group * cache.tile, slots=2),
+                Buffer(self.tiles("kv_old"), CACHE, self.group * cache.tile, slots=grain.kv_slots),
                 Buffer(self.softmax.storage, WORK, self.softmax.rows),
             ),
             arrays=(self.layout(grain).array,),
             scalars=tuple(scalars),
             semaphores=(
                 Semaphore(named("kv_new_arrived"), self.shape.rows),
-                Semaphore(named("kv_old_arrived"), 2 * self.group),
+                Semaphore(named("kv_old_arrived"), grain.kv_slots * self.group),
                 Semaphore(named("kv_written"), self.shape.rows),
             ),
         )
@@ -161,7 +161,8 @@ class CacheStream:
         """Before the first layer: the cache's buffers are finite, the number of full tiles is known."""
         cache, named, sight = self.cache(grain), self.place.named, self.attention.sight
         cleared = [Region(self.tiles("kv_new"), self.shape.rows * cache.tile)]
-        cleared += [Region(self.tiles("kv_old"), self.group * cache.tile, slot=Const(slot)) for slot in (0, 1)]
+        slots = [Const(slot) for slot in range(grain.kv_slots)]
+        cleared += [Region(self.tiles("kv_old"), self.group * cache.tile, slot=slot) for slot in slots]
         if self.shape.padded_sequences != self.shape.sequences:
             cleared.append(self.softmax)
 
@@ -198,9 +199,9 @@ class CacheStream:
         )
 
     def fetch_older(self, grain: Grain, trip: Expr, row: Expr, within: Expr, number: Expr) -> Op:
-        """Fetch the `number`-th older tile of sequence `row`, the `within`-th of its group, into slot number % 2."""
+        """Fetch the `number`-th older tile of sequence `row`, the `within`-th of its group, into its slot."""
         tile, named = self.cache(grain).tile, self.place.named
-        slot = mod(number, 2)
+        slot = mod(number, grain.kv_slots)
         return Start(
             Region(named("kv"), tile, self.layout(grain).tile_row(trip, row, self.older(row, number))),
             Region(self.tiles("kv_old"), tile, mul(within, tile), slot),
@@ -221,6 +222,11 @@ class CacheStream:
 
         return each_row(self.group, fetch)
 
+    def start_first(self, grain: Grain, trip: Expr, group: Expr) -> tuple[Op, ...]:
+        """Start as many older tiles as are on their way while one is used."""
+        numbers = range(grain.kv_slots - 1)
+        return tuple(op for number in numbers for op in self.start_older(grain, trip, group, Const(number)))
+
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         named = self.place.named
 
@@ -230,7 +236,7 @@ class CacheStream:
             )
 
         def older(trip: Expr) -> tuple[Op, ...]:
-            return self.start_older(grain, trip, Const(0), Const(0))
+            return self.start_first(grain, trip, Const(0))
 
         return (
             Prefetch(named("kv_newest"), newest, named("mixer_norm"), named("attend")),
@@ -261,7 +267,7 @@ class CacheStream:
             return self._attend_group(grain, site.trip, Const(0), q, state)
         group = Counter(named("g"))
         staged_q, staged_state = replace(q, storage=named("q_group")), replace(state, storage=named("softmax_group"))
-        later = When((Compare(">", group, Const(0)),), self.start_older(grain, site.trip, group, Const(0)))
+        later = When((Compare(">", group, Const(0)),), self.start_first(grain, site.trip, group))
         body = (
             later,
             compute("move", {"x": replace(q, offset=mul(group, q.rows))}, {"out": staged_q}),
@@ -285,7 +291,7 @@ class CacheStream:
             return (When(self.holds(grain, row_of(within)), (wait,)),)
 
         def older_arrived(within: Expr) -> tuple[Op, ...]:
-            semaphore = SemaphoreRef(named("kv_old_arrived"), add(mul(mod(number, 2), self.group), within))
+            semaphore = SemaphoreRef(named("kv_old_arrived"), add(mul(mod(number, grain.kv_slots), self.group), within))
             has = Compare("<", number, Element(named("full"), row_of(within)))
             return (When((has,), (Wait(semaphore, cache.tile),)),)
 
@@ -319,9 +325,9 @@ class CacheStream:
                 number.name,
                 most,
                 (
-                    *self.start_older(grain, trip, group, add(number, 1)),
+                    *self.start_older(grain, trip, group, add(number, grain.kv_slots - 1)),
                     *each_row(self.group, older_arrived),
-                    self._fold(grain, q, replace(tiles, slot=mod(number, 2)), state, older, False),
+                    self._fold(grain, q, replace(tiles, slot=mod(number, grain.kv_slots)), state, older, False),
                 ),
             ),
             *(each_row(self.group, written) if self.turns.shared else ()),

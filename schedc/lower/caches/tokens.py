@@ -102,14 +102,14 @@ class TokenStream(CacheStream):
             buffers=(
                 *(Buffer(region.storage, WORK, region.rows) for region in (self.queries, self.new_token)),
                 Buffer(self.tiles("kv_new"), CACHE, 2 * cache.tile),
-                Buffer(self.tiles("kv_old"), CACHE, cache.tile, slots=2),
+                Buffer(self.tiles("kv_old"), CACHE, cache.tile, slots=grain.kv_slots),
                 Buffer(self.softmax.storage, WORK, self.softmax.rows),
             ),
             arrays=(self.layout(grain).array,),
             scalars=tuple(scalars),
             semaphores=(
                 Semaphore(named("kv_new_arrived"), 2),
-                Semaphore(named("kv_old_arrived"), 2),
+                Semaphore(named("kv_old_arrived"), grain.kv_slots),
                 Semaphore(named("kv_written"), len(tuple(self.chunks(cache)))),
             ),
         )
@@ -118,7 +118,8 @@ class TokenStream(CacheStream):
         """Before the first layer: the cache's buffers are finite, the number of full tiles is known."""
         cache, named, sight = self.cache(grain), self.place.named, self.attention.sight
         cleared = [Region(self.tiles("kv_new"), 2 * cache.tile)]
-        cleared += [Region(self.tiles("kv_old"), cache.tile, slot=Const(slot)) for slot in (0, 1)]
+        slots = [Const(slot) for slot in range(grain.kv_slots)]
+        cleared += [Region(self.tiles("kv_old"), cache.tile, slot=slot) for slot in slots]
         older = self.turns.before(self.newest(cache, 0))
         ops: list[Op] = [compute("zero", writes={"out": region}) for region in cleared]
         if sight.limited:
@@ -158,7 +159,7 @@ class TokenStream(CacheStream):
             )
 
         def older(trip: Expr) -> tuple[Op, ...]:
-            return self.start_older(grain, trip, FIRST, Const(0))
+            return self.start_first(grain, trip, FIRST)
 
         return (
             Prefetch(named("kv_newest"), newest, named("mixer_norm"), named("attend")),
@@ -186,12 +187,12 @@ class TokenStream(CacheStream):
             )
             for tile in (0, 1)
         ]
-        slot = mod(number, 2)
+        slot = mod(number, grain.kv_slots)
         old = Region(self.tiles("kv_old"), cache.tile, slot=slot)
         spans = self.spans(cache, self.turns.tile(self.older(FIRST, number)))
         has = Compare("<", number, count)
         older = (
-            *self.start_older(grain, site.trip, FIRST, add(number, 1)),
+            *self.start_older(grain, site.trip, FIRST, add(number, grain.kv_slots - 1)),
             When((has,), (Wait(SemaphoreRef(named("kv_old_arrived"), slot), cache.tile),)),
             self.fold(grain, old, spans if self.attention.sight.limited else None, False),
         )

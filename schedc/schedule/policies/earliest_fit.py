@@ -22,12 +22,25 @@ VECTOR_SLOTS = (2, 3, 4, 6)
 
 
 def earliest_fit(
-    problem: Problem, *, deepest: int = 16, slot_mib: float = 2.0, expert_slots: int = 0, expert_mib: float = 4.0
+    problem: Problem,
+    *,
+    deepest: int = 16,
+    slot_mib: float = 2.0,
+    expert_slots: int = 0,
+    expert_mib: float = 4.0,
+    kv_slots: int = 3,
 ) -> Plan:
     """`deepest`: at most so many slots. The other settings are those of `ring`."""
     if deepest < 2:
         raise ValueError(f"deepest is {deepest}; it must be 2 or more")
-    base = ring(problem, depth=deepest, slot_mib=slot_mib, expert_slots=expert_slots, expert_mib=expert_mib)
+    base = ring(
+        problem,
+        depth=deepest,
+        slot_mib=slot_mib,
+        expert_slots=expert_slots,
+        expert_mib=expert_mib,
+        kv_slots=kv_slots,
+    )
     deep, usual = (first_that_fits(problem, _depths(base, slots)) for slots in (deepest, min(deepest, DEEPEST)))
     lowered = _fastest(problem, deep, *(() if deep == usual else (usual,)))
     listed = _listed(problem, lowered)

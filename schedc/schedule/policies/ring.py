@@ -35,12 +35,14 @@ def ring(
     experts_at_once: int = 1,
     experts_by_number: int = 0,
     whole_sums: int = 0,
+    kv_slots: int = 2,
 ) -> Plan:
     """`depth` slots of at least `slot_mib` MiB (at least one unit of every stream); 0: up to 8, as VMEM allows.
 
     `expert_slots` and `expert_mib` are the same of the ring of chosen experts; 0: up to 4. `experts_at_once` of them
     stand in a pass of their loop, in the order of the rows' choices, or by their number if that is not 0.
-    Partial outputs are summed over the devices tile by tile, unless `whole_sums` is not 0.
+    Partial outputs are summed over the devices tile by tile, unless `whole_sums` is not 0. A cache has `kv_slots`
+    buffers for older tiles.
     """
     for name, slots in (("depth", depth), ("expert_slots", expert_slots)):
         if slots < 0:
@@ -57,7 +59,8 @@ def ring(
             *chosen_rings(problem, slots=expert_slots, ahead=expert_slots),
         ),
         tile_units=sizes,
-        kv_tokens=kv_tile(problem),
+        kv_tokens=kv_tile(problem, slots=kv_slots),
+        kv_slots=kv_slots,
         issue=earliest_issue(problem),
         sums="whole" if whole_sums else "tiles",
         orders={selection.name: "number" for selection in problem.selections} if experts_by_number else {},
