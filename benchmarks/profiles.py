@@ -51,7 +51,7 @@ TABLES: dict[str, tuple[Case, ...]] = {
         Case(*K3, settings={"slot_mib": 2}),
         Case(*K3, wire="bf16"),
         Case(*K3, rows=4),
-        Case(*K3, rows=8),
+        Case(*K3, rows=8, settings={"slot_mib": 4, "depth": 6}),
         Case(*K3, rows=8, rows_are="tokens"),
     ),
 }

@@ -65,7 +65,7 @@ def profile(
         _, program = build(request)
     with stages.stage("TPU compiler") as say:
         made = compile_profile(program, request.target, timeout, say)
-    kept = replace(made, order=(), cycles=(), program_sha256=None) if signatures else made
+    kept = replace(made, order=(), cycles=(), program_sha256=None, phases={}) if signatures else made
     kept.write(output)
     with stages.stage("predict"):
         machine, load = assumed.machine(request.target), assumed.load()

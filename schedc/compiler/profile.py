@@ -15,6 +15,7 @@ from schedc.backends.pallas.aot.process import Progress
 from schedc.backends.pallas.aot.report import CompileReport
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.copies import traced_operations
+from schedc.compiler.step_cycles import step_cycles
 from schedc.cost.operations import CycleTable
 from schedc.cost.profile import Profile, profile_of
 from schedc.ir.program import BLOCKS, Compute, Op, Phase, Program, walk
@@ -61,8 +62,8 @@ def profile_kernel(program: Program, kernel: Kernel, made: CompileReport, target
         for number, (op, amount) in enumerate(zip(operations, bundles, strict=True))
     ]
     digest = sha256(print_program(program).encode()).hexdigest()
-    versions = asdict(made.versions)
-    return profile_of(program, target.chip.compiler_name, versions, cycles, digest)
+    phases = step_cycles(program, kernel, made, table)
+    return profile_of(program, target.chip.compiler_name, asdict(made.versions), cycles, digest, phases)
 
 
 def _first_once(ops: tuple[Op, ...], at: int = 0) -> int | None:

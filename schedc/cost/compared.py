@@ -36,8 +36,9 @@ class KindCycles:
 def cycles_by_kind(program: Program, profile: Profile, table: CycleTable) -> list[KindCycles]:
     """Dearest first."""
     own, fitted = profile.priced(program, table).cycles, table_prices(program, table).cycles
+    times_of = executions(program, copies=True)
     found: dict[str, list[float]] = {}
-    for op, times, cycles, by_table in zip(walk(program.body), executions(program), own, fitted, strict=True):
+    for op, times, cycles, by_table in zip(walk(program.body), times_of, own, fitted, strict=True):
         if isinstance(op, Phase):
             continue
         name = op.kind if isinstance(op, Compute) else type(op).__name__.lower()

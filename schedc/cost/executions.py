@@ -7,21 +7,22 @@ from schedc.ir.expr import Compare, Expr, evaluate, holds
 from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, Switch, When, walk
 
 
-def executions(program: Program, inputs: Inputs | None = None, rank: int = 0) -> tuple[int, ...]:
+def executions(program: Program, inputs: Inputs | None = None, rank: int = 0, copies: bool = False) -> tuple[int, ...]:
     """A number for every operation of `walk(program.body)`, in that order; of a loop, its trips in all.
 
-    Unrolled loops count once: what is in them is issued copy by copy. A `when` around transfers and waits is
-    predicated by the compiler, not jumped over, and counts whether it holds or not; one around computations counts as
-    often as it holds. `inputs` are scalar arrays in place of `default_inputs`; of what is no whole number, the nearest.
+    Unrolled loops count once, as what is in them is issued copy by copy, or with `copies` as any other. A `when` around
+    transfers and waits is predicated by the compiler, not jumped over, and counts whether it holds or not; one around
+    computations counts as often as it holds. `inputs` are scalar arrays in place of `default_inputs`; of what is no
+    whole number, the nearest.
     """
     given = default_inputs(program) | dict(inputs or {})
     whole = {name: [round(value) for value in values] for name, values in given.items()}
-    return _Counter(program, whole, rank).run()
+    return _Counter(program, whole, rank, copies).run()
 
 
 class _Counter:
-    def __init__(self, program: Program, inputs: dict[str, list[int]], rank: int) -> None:
-        self.body, self.rank = program.body, rank
+    def __init__(self, program: Program, inputs: dict[str, list[int]], rank: int, copies: bool) -> None:
+        self.body, self.rank, self.copies = program.body, rank, copies
         self.scalars = {s.name: list(inputs.get(s.name) or s.values or [s.low] * s.length) for s in program.scalars}
         self.sizes: dict[int, int] = {}
         self.counts = [0] * sum(1 for _ in walk(program.body))
@@ -40,7 +41,7 @@ class _Counter:
     def _count(self, op: Op, at: int) -> None:
         match op:
             case Loop(counter, trips, body, unroll):
-                times = 1 if unroll else self._value(trips)
+                times = 1 if unroll and not self.copies else self._value(trips)
                 for value in range(times):
                     self.counters[counter] = value
                     self.counts[at] += 1

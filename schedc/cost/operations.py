@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from schedc.cost.figures import OperationsFile
+from schedc.cost.router_work import inner_trips, route_features
 from schedc.errors import SchedcError
 from schedc.ir.program import Attribute, Compute
 from schedc.target.products import ProductTable
@@ -162,13 +163,15 @@ def of_join_heads(work: Work) -> Features:
 
 
 def of_wire(operand: str) -> Callable[[Work], Features]:
-    """Registers of words; to or from bf16 each is two of f32, or half of one."""
+    """Registers of words; to or from bf16 each is two of f32, or half of one. `added`: blocks, one after the other."""
 
     def features(work: Work) -> Features:
         registers = work[f"{operand}_rows"] / SUBLANES
+        added = float(work.attributes.get("count", 0)) if operand == "blocks" else 0.0
         if work.attributes.get("height") and operand != "blocks" and "members" not in work.attributes:
             registers *= work["used"] / work["height"]
-        return {"registers": registers, "bf16_registers": registers * (work.attributes["wire"] == "bf16")}
+        narrow = registers * (work.attributes["wire"] == "bf16")
+        return {"registers": registers, "bf16_registers": narrow} | ({"added": added} if added else {})
 
     return features
 
@@ -214,21 +217,20 @@ def of_heads(columns: str) -> Callable[[Work], Features]:
     return lambda work: {"registers": work["heads"] * work.registers(work.panels(columns))}
 
 
+def of_join_values(work: Work) -> Features:
+    registers = work["heads"] * work.registers(work.panels("value_dim"))
+    return {"registers": registers, "gated_registers": registers * ("gate" in work.operands)}
+
+
 def of_route(work: Work) -> Features:
-    """Registers of f32[8 experts, rows]. Each choice goes over all of them; each winner goes to a scalar by itself."""
-    registers = -(-work["experts"] // SUBLANES)
-    return {
-        "registers": float(registers),
-        "choice_registers": float(registers * work["top_k"]),
-        "winners": float(work["sequences"] * work["top_k"]),
-    }
+    return route_features(work.attributes, work.operands)
 
 
 def of_delta_rule(work: Work) -> Features:
-    """Registers of the states; columns of 128 lanes that are made of keys, queries and decays."""
-    heads, keys = work["value_heads"], work["key_heads"]
-    columns = 2 * keys + (heads if work.attributes["decay_of"] == "keys" else 0)
-    return {"registers": heads * work["key_rows"] / SUBLANES, "columns": float(columns)}
+    """Registers of the states; columns of 128 lanes that are made of keys, queries and decays, `keyed` before all."""
+    heads, keys, keyed = work["value_heads"], work["key_heads"], work.attributes["decay_of"] == "keys"
+    columns = 2 * keys + (heads if keyed else 0)
+    return {"registers": heads * work["key_rows"] / SUBLANES, "columns": float(columns), "keyed": float(keyed)}
 
 
 FEATURES: Mapping[str, Callable[[Work], Features]] = {
@@ -271,7 +273,7 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "attend_latent": of_attend_latent,
     "attend_latent_tokens": of_attend_latent_tokens,
     "latent_outputs": of_heads("rank"),
-    "join_values": of_heads("value_dim"),
+    "join_values": of_join_values,
     "by_sequence": lambda work: {"registers": work["sequences"] * work["stride"] / SUBLANES},
     "delta_gates": lambda work: {"registers": work.registers(work["heads"])},
     "short_conv": lambda work: {"registers": work["conv"] * work["stride"] / SUBLANES},
@@ -287,16 +289,13 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
 }
 
 
-INNER_TRIPS: Mapping[str, Callable[[Work], float]] = {
-    "route": lambda work: float(work["sequences"] * work["top_k"] - 1),
-}
+INNER_TRIPS: Mapping[str, Callable[[Work], float]] = {"route": lambda work: inner_trips(work.attributes)}
 """Trips of a loop inside an operation beyond the first, which is all that its bundles count."""
 
 INNER_TRIP_CYCLES = 9.0
 """Of a short scalar loop that looks a flag up and sets it: FACTS, the list of the distinct experts."""
 
 UNMEASURED: Mapping[str, str] = {
-    "as_operand": "residual_add",
     "norm_in_place": "norm",
     "residual_add_norm": "norm",
     "sum_squares": "residual_add",
@@ -305,18 +304,9 @@ UNMEASURED: Mapping[str, str] = {
     "unpack_parts": "unpack_wire",
     "sum_scaled": "sum_wire",
     "operand_of_part": "norm",
-    "pack_panels": "move",
-    "join_panels": "move",
-    "latent_token": "norm",
-    "latent_queries": "split_heads",
-    "each_head": "matmul",
-    "gather_queries": "plain",
     "merge_tokens": "merge_newest",
     "attend_tokens": "attend",
-    "attend_latent": "attend",
-    "attend_latent_tokens": "attend",
-    "latent_outputs": "join_heads",
-    "join_values": "plain",
+    "attend_latent_tokens": "attend_latent",
 }
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 

@@ -48,12 +48,16 @@ class Spread(Part):
 
 
 class ProfileFile(Part):
-    """As it is on disk. `order` numbers `signatures` in the order of `walk`; `cycles` are those of each operation."""
+    """As it is on disk. `order` numbers `signatures` in the order of `walk`; `cycles` are those of each operation.
+
+    `phases` are the cycles of a whole step, by phase.
+    """
 
     name: str
     program_sha256: str | None = None
     chip: str
     versions: dict[str, str]
+    phases: dict[str, int] = Field(default_factory=dict)
     signatures: dict[str, Spread]
     order: list[int] = Field(default_factory=list)
     cycles: list[float] = Field(default_factory=list)
@@ -70,6 +74,8 @@ class Profile:
     order: tuple[str, ...] = ()
     cycles: tuple[float, ...] = ()
     program_sha256: str | None = None
+    phases: Mapping[str, int] = field(default_factory=dict)
+    """Cycles of a whole step, by phase."""
     _known: Mapping[str, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -124,6 +130,8 @@ class Profile:
         data: dict[str, Any] = {"name": self.name, "chip": self.chip, "versions": dict(self.versions)}
         if self.program_sha256 is not None:
             data["program_sha256"] = self.program_sha256
+        if self.phases:
+            data["phases"] = dict(self.phases)
         data["signatures"] = {name: spread.model_dump() for name, spread in self.spreads.items()}
         if self.order:
             data["order"] = [numbers.get(signature, -1) for signature in self.order]
@@ -140,16 +148,21 @@ class Profile:
 
 
 def profile_of(
-    program: Program, chip: str, versions: Mapping[str, str], cycles: Sequence[float], program_sha256: str
+    program: Program,
+    chip: str,
+    versions: Mapping[str, str],
+    cycles: Sequence[float],
+    program_sha256: str,
+    phases: Mapping[str, int] | None = None,
 ) -> Profile:
     """Of one program, from the cycles of an execution of each of its operations."""
     order = signatures(program)
     found: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for signature, amount, times in zip(order, cycles, executions(program), strict=True):
+    for signature, amount, times in zip(order, cycles, executions(program, copies=True), strict=True):
         if signature:
             found[signature].append((amount, max(1, times)))
     spreads = {signature: _spread(places) for signature, places in sorted(found.items())}
-    return Profile(program.name, chip, versions, spreads, order, tuple(cycles), program_sha256)
+    return Profile(program.name, chip, versions, spreads, order, tuple(cycles), program_sha256, phases or {})
 
 
 def _spread(places: Sequence[tuple[float, int]]) -> Spread:

@@ -49,6 +49,9 @@ def test_a_step_is_charged_with_every_bundle_as_often_as_it_is_executed(
 ) -> None:
     program, kernel, made = compiled
     profile = profile_kernel(program, kernel, made, TARGET)
-    timeline = simulate(program, replace(Machine.of(TARGET), pricing=profile), {"position": [100]})
+    priced = replace(Machine.of(TARGET), pricing=profile)
+    timeline = simulate(program, priced, {"position": [100]})
     times = executions(program, {"position": [100]})
     assert timeline.cycles == pytest.approx(sum(c * n for c, n in zip(profile.cycles, times, strict=True)), rel=0.01)
+    assert sum(profile.phases.values()) == pytest.approx(simulate(program, priced).cycles, rel=0.01)
+    assert profile.phases["up"] == max(profile.phases.values())
