@@ -96,15 +96,18 @@ def _waste(stream: StreamInfo, units: int) -> int:
 
 
 def _cache(problem: Problem, plan: Plan) -> Decision:
+    def rows(tokens: int) -> int:
+        return problem.kv_rows(tokens, plan.kv_slots)
+
     def size(tokens: int) -> int:
-        return problem.kv_rows(tokens) * ROW_BYTES
+        return rows(tokens) * ROW_BYTES
 
     others = tuple(
-        Alternative(f"{tokens} tokens", size(tokens), f"{problem.kv_rows(tokens) / problem.capacity_rows:.0%} of VMEM")
+        Alternative(f"{tokens} tokens", size(tokens), f"{rows(tokens) / problem.capacity_rows:.0%} of VMEM")
         for tokens in problem.kv_tokens
         if tokens != plan.kv_tokens
     )
-    share = problem.kv_rows(plan.kv_tokens) / problem.capacity_rows
+    share = rows(plan.kv_tokens) / problem.capacity_rows
     return Decision(
         "kv tile",
         "tile of the cache",
