@@ -1,5 +1,6 @@
 """`schedc published --gains`: where a gain over a hand-written kernel comes from, in three steps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,9 +11,12 @@ from schedc.errors import SchedcError, UserError
 
 if TYPE_CHECKING:
     from schedc.cli.predict_options import PredictOptions
+    from schedc.cost.machine import Machine
+    from schedc.cost.routing import Load
     from schedc.published.demand import Demand
     from schedc.published.form import PublishedSchedule
     from schedc.published.gains import Tried
+    from schedc.target.target import Target
 
 STEPS = (("published", "as published"), ("order", "another order"), ("collectives", "and other exchanges"))
 
@@ -96,7 +100,7 @@ def show_gains(
                 say(one.name)
                 tried.append(one)
             say("our own schedule")
-            columns.append(Column(demand, tried, _ours(schedule, demand, assumed, options)))
+            columns.append(Column(demand, tried, our_step(schedule, demand, options, assumed.machine, load)))
     if json:
         print_json([_to_dict(column, options) for column in columns])
     else:
@@ -104,7 +108,13 @@ def show_gains(
     return best_of(columns[0].tried, "collectives").schedule
 
 
-def _ours(schedule: "PublishedSchedule", demand: "Demand", assumed: "PredictOptions", options: OurOptions) -> Ours:
+def our_step(
+    schedule: "PublishedSchedule",
+    demand: "Demand",
+    options: OurOptions,
+    machine_on: Callable[["Target"], "Machine"],
+    load: "Load",
+) -> Ours:
     """Scheduled and predicted under the same timeline; not proven again, `schedc compile` does that."""
     from schedc.cli.options import ScheduleOptions
     from schedc.compiler.pipeline import build
@@ -126,9 +136,8 @@ def _ours(schedule: "PublishedSchedule", demand: "Demand", assumed: "PredictOpti
         raise
     except SchedcError as error:
         return Ours(None, {}, str(error).splitlines()[0])
-    machine, load = assumed.machine(request.target), assumed.load()
     given = default_inputs(program, demand.position, load)
-    found = predict(program, request.target, {"position": given["position"]}, machine, load)
+    found = predict(program, request.target, {"position": given["position"]}, machine_on(request.target), load)
     return Ours(found.step_us, {name: bound.time_us for name, bound in found.bounds.items()})
 
 
