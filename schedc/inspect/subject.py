@@ -55,7 +55,8 @@ class Subject:
 
     @cached_property
     def flow(self) -> Flow:
-        return flow_of(self.program, self.machine)
+        """A step by `priced`."""
+        return flow_of(self.program, self.priced)
 
 
 def of_folder(output: Output) -> Subject:

@@ -101,7 +101,7 @@ def explain_transfer(
     subject: Subject, number: int, prove: bool | None = None, say: Callable[[str], None] = lambda text: None
 ) -> TransferAnswer:
     """`prove`: ask the proof about places in between; if it is None, for programs for which that takes seconds."""
-    flow = flow_of(without_addresses(subject.program), subject.machine)
+    flow = flow_of(without_addresses(subject.program), subject.priced)
     numbered = flow.numbered
     op = numbered.ops[number].op
     assert isinstance(op, (Start, RemoteStart))
@@ -119,7 +119,7 @@ def explain_transfer(
         steps, refused = _as_far_as_proven(subject, movable, spots[:free], say)
     if refused is None:
         refused = _limit(flow, moved, spots, free, limiters)
-    machine = subject.machine
+    machine = subject.priced
     now = simulate(subject.program, machine).step_ns / 1e3
     then = simulate(movable.moved_to(spots[steps - 1]), machine).step_ns / 1e3 if steps else None
     return TransferAnswer(

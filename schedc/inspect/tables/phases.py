@@ -51,8 +51,8 @@ def phases(subject: Subject) -> Table:
                 _reason(waits[phase.name], phase.stall_ns, gaps[phase.name], phase.hbm_unasked_ns),
             )
         )
-    clock = subject.machine.clock_ghz * 1000
-    note = f"step of {flow.timeline.step_ns / 1e3:,.1f} µs at {clock:,.0f} MHz, as predicted"
+    clock = subject.priced.clock_ghz * 1000
+    note = f"predicted step of {flow.timeline.step_ns / 1e3:,.1f} µs at {clock:,.0f} MHz, by {flow.timeline.priced_by}"
     return Table("phases", COLUMNS, tuple(rows), (note,), _BRIEF)
 
 
