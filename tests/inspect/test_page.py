@@ -174,6 +174,13 @@ def test_two_schedules_are_below_each_other_on_the_same_axis(browser: Any, pages
             shown.point_at("core", slice_, panel)
             name = schedule(model)["ops"]["name"][data["op"][slice_]]
             assert shown.tab.inner_text("#details").startswith(name)
+        shown.tab.set_viewport_size({"width": WIDTH, "height": 500})
+        shown.tab.mouse.move(30, 300)
+        shown.tab.evaluate("document.getElementById('lanes').scrollTop = 0")
+        before = shown.view()
+        shown.tab.mouse.wheel(0, 120)
+        shown.tab.wait_for_function("document.getElementById('lanes').scrollTop === 120")
+        assert shown.view() == before, "over the names of the lanes the wheel scrolls"
 
 
 def test_the_same_schedule_gives_the_same_page() -> None:

@@ -165,7 +165,8 @@ function source(heading, lines, line, missing) {
 
 const HINTS = `
   <div class="keys"><h2>Getting about</h2>
-    <kbd>wheel</kbd> zoom, drag to pan, <kbd>shift</kbd> drag to zoom to what is chosen, double click to zoom to a slice.
+    <kbd>wheel</kbd> zoom, with <kbd>shift</kbd> scroll; drag to pan, with <kbd>shift</kbd> to zoom to what is chosen;
+    double click to zoom to a slice.
     <kbd>w</kbd> <kbd>s</kbd> zoom, <kbd>a</kbd> <kbd>d</kbd> pan, <kbd>0</kbd> whole step. Click keeps a slice here,
     <kbd>←</kbd> <kbd>→</kbd> go to the next, <kbd>Esc</kbd> lets go.</div>
   <div class="keys"><h2>Point at something</h2>to see its operation, bytes and times, its lines in the kernel and in the

@@ -30,8 +30,11 @@ class Panel {
     add("idle", "HBM idle", 14, 2);
     add("hbm", "HBM transfers", Math.min(two ? 56 : 96, Math.max(40, this.rows.length * 11)), 2);
     add("bandwidth", "bandwidth", two ? 18 : 30, two ? 2 : 4);
-    this.routes.forEach((row, route) => {
-      if (row.n) add(`link${route}`, route ? `link ${route}` : "same chip", two ? 8 : 11, two ? 1 : 2);
+    const routes = this.routes.flatMap((row, route) => (row.n ? [route] : []));
+    routes.forEach((route, n) => {
+      const name = route ? `link ${route}` : "same chip";
+      const label = two ? (n === routes.length >> 1 ? "links" : "") : name; // no room for more
+      add(`link${route}`, label, two ? 8 : 11, two ? 1 : 2);
     });
     add("vmem", "VMEM", Math.max(two ? 64 : 170, top + room - y - 10), 8);
     this.lanes = lanes;

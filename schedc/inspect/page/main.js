@@ -207,11 +207,11 @@ class Page {
     const { stage, axis } = this;
     let held = null;
     stage.addEventListener("wheel", (event) => {
-      if (event.ctrlKey || !event.shiftKey) {
-        if (event.deltaX && Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX * axis.perPixel);
-        else axis.zoom(Math.exp(event.deltaY * 0.0022), axis.time(this.point(event)[0]));
-        event.preventDefault();
-      }
+      const [x] = this.point(event);
+      if (event.shiftKey || x < GUTTER) stage.scrollTop += event.deltaY || event.deltaX;
+      else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) axis.pan(event.deltaX * axis.perPixel);
+      else axis.zoom(Math.exp(event.deltaY * 0.0022), axis.time(x));
+      event.preventDefault();
     }, { passive: false });
     stage.addEventListener("pointerdown", (event) => {
       const [x] = this.point(event);
