@@ -150,3 +150,12 @@ def test_the_option_gives_one_for_all_or_some_by_site(text: str | None, default:
 def test_what_is_neither_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="must be one name, or names by site, as in mixer=NAME,latent=NAME"):
         parse_sites("--collective", text)
+
+
+def test_sums_of_several_algorithms_share_no_buffer_or_semaphore() -> None:
+    """Where some algorithms have stages and others have none."""
+    for mixer, feed_forward in (("hierarchical", "one_shot"), ("one_shot", "two_phase"), ("two_phase", "hierarchical")):
+        made = planned(lowering(), collectives={"mixer": mixer, "feed_forward": feed_forward})
+        names = [declared.name for declared in (*made.buffers, *made.semaphores)]
+        assert sorted(names) == sorted(set(names))
+        assert verify(with_addresses(made, FOUR), limits_of(FOUR)).proven

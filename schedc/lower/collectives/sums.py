@@ -102,9 +102,14 @@ class Sums:
         )
 
     def _collectives(self) -> dict[Cut, Collective]:
+        """An algorithm numbers its stages behind the name of a sum, so that sums of several algorithms are not told
+        apart by a number: the stage 1 of `sum` is `sum_1`."""
         cuts = tuple(dict.fromkeys(cut for loop in self.loops for cut in loop.cuts))
+        several = len({cut.algorithm for cut in cuts}) > 1
+        kinds = (f"sum_{cut.algorithm}_{number}" if several else f"sum_{number}" for number, cut in enumerate(cuts))
         return {
-            cut: self._collective("sum" if number == 0 else f"sum_{number}", cut) for number, cut in enumerate(cuts)
+            cut: self._collective("sum" if number == 0 else name, cut)
+            for number, (cut, name) in enumerate(zip(cuts, kinds, strict=True))
         }
 
     def _collective(self, name: str, cut: Cut) -> Collective:
