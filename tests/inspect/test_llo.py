@@ -88,6 +88,7 @@ def test_bundles_are_counted_by_phase_and_unit():
         ("%2 = vperm.xlu1 %v3", "XLU"),
         ("%v9 = vrot.slane %v3, 4", "VALU"),
         ("%3 = vpow2.f32 %v1", "EUP"),
+        ("%3 = vexp2.f32 %v1", "EUP"),
         ("%v4 = vld [vmem:[%s1]]", "VLOAD"),
         ("%5 = vst [vmem:[%s1]] %v2", "VSTORE"),
         ("%v6 = vstv %s1", "VALU"),

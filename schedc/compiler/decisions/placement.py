@@ -61,7 +61,10 @@ def decisions(request: Request) -> Iterator[Decision]:
         )
         groups = [n for n in range(1, shape.devices + 1) if shape.devices % n == 0]
         changed = (
-            (f"{n} groups of {shape.devices // n}", {"expert_parallel": n, "tensor_parallel": shape.devices // n})
+            (
+                f"{n} {'group' if n == 1 else 'groups'} of {shape.devices // n}",
+                {"expert_parallel": n, "tensor_parallel": shape.devices // n},
+            )
             for n in groups
         )
         others = (
