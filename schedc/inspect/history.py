@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +15,7 @@ from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.timeline import Event, Timeline
 from schedc.cost.trace import Executed, Flight, Trace
 from schedc.inspect.arrivals import Arrival, Taking, taken
+from schedc.inspect.layers import Span, layers_of
 from schedc.inspect.occupancy import Fill, Occupant, occupants
 from schedc.inspect.record import Step, Touched, record
 from schedc.ir.program import (
@@ -24,7 +24,6 @@ from schedc.ir.program import (
     Await,
     Barrier,
     Compute,
-    Loop,
     Op,
     Phase,
     Program,
@@ -38,7 +37,6 @@ from schedc.target.target import Target
 Lane = Literal["hbm", "link"]
 _PRODUCTS = frozenset({"drain", "tiles"})
 """What of the features of a cost says that the MXU is used: its drain, or tiles of keys and values."""
-_PLACE = re.compile(r"_\d+_\d+$")
 
 
 @dataclass(slots=True)
@@ -93,16 +91,6 @@ class Waited:
         return self.ended > self.reached
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A phase or a layer, from `began` to `ended` (ns)."""
-
-    name: str
-    began: float
-    ended: float
-    op: int
-
-
 @dataclass(frozen=True)
 class History:
     program: Program
@@ -142,7 +130,7 @@ def history(program: Program, machine: Machine, inputs: Inputs | None = None, lo
     held = _use(program, transfers, steps, ops)
     blocks = sorted((s for s in recorded.steps if isinstance(ops[s.op], Phase)), key=lambda s: (s.began, -s.ended))
     phases = tuple(Span(_phase_name(ops[s.op]), s.began, s.ended, s.op) for s in blocks)
-    layers = _layers(blocks, ops, program.body)
+    layers = layers_of(blocks, ops, program.body)
     return History(
         program=program,
         timeline=timeline,
@@ -286,41 +274,3 @@ def _matched(
         if arrival.semaphore == transfers[arrival.transfer].semaphore:
             transfers[arrival.transfer].wait = waits[wait_index].step
     return tuple(replace(wait, took=tuple(took[index])) for index, wait in enumerate(waits))
-
-
-def _layers(phases: Sequence[Step], ops: tuple[Op, ...], body: tuple[Op, ...]) -> tuple[Span, ...]:
-    """Phases one after the other in the same trip of a loop over layers, or with the same place in their names.
-
-    A name that ends in `_1_2` is that of place 2 of the pattern of run 1.
-    """
-    loops = _layer_loops(body)
-    layers: list[Span] = []
-    last: object = None
-    for phase in phases:
-        place = _place(ops[phase.op])
-        trips = tuple((counter, trip) for counter, trip in phase.trips[:1] if counter in loops)
-        key = (trips, place) if trips or place else None
-        if key is not None and key == last:
-            layers[-1] = replace(layers[-1], ended=max(layers[-1].ended, phase.ended))
-        elif key is not None:
-            layers.append(Span(f"layer {len(layers)}", phase.began, phase.ended, phase.op))
-        last = key
-    return tuple(layers)
-
-
-def _layer_loops(body: tuple[Op, ...]) -> set[str]:
-    """Counters of the loops with whole layers in them: no phase of the same place is outside, as of one of experts."""
-    inside = {
-        op.counter: [_place(o) for o in walk(op.body) if isinstance(o, Phase)] for op in body if isinstance(op, Loop)
-    }
-    places = Counter(_place(op) for op in walk(body) if isinstance(op, Phase))
-    return {
-        counter
-        for counter, found in inside.items()
-        if found and all(not place or places[place] == number for place, number in Counter(found).items())
-    }
-
-
-def _place(op: Op) -> str:
-    found = _PLACE.search(_phase_name(op))
-    return found.group() if found else ""

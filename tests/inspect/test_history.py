@@ -111,3 +111,45 @@ def test_rows_are_taken_in_the_order_in_which_they_came() -> None:
 def test_every_step_is_in_one_slice_of_the_core(ring: History) -> None:
     runs = runs_of(ring)
     assert [step for run in runs for step in range(run.first, run.last + 1)] == list(range(len(ring.steps)))
+
+
+def test_layers_whose_phases_take_turns_meet_where_least_is_on_the_wrong_side() -> None:
+    program = parse_program(TURNS)
+    found = history(program, round_machine())
+    names = [span.name for span in found.phases]
+    assert names == ["a_0_0", "b_0_0", "a_1_0", "c_0_0", "b_1_0", "c_1_0"]
+    assert [(s.name, round(s.began), round(s.ended)) for s in found.layers] == [
+        ("layer 0", 0, 300),
+        ("layer 1", 300, 500),
+    ]
+
+
+TURNS = """
+program turns {
+  pool work rows=8
+  buffer x in work rows=8 slots=1 align=8 at 0
+  phase a_0_0 {
+    compute zero(out: write x[0 +: 8])
+  }
+  phase b_0_0 {
+    compute zero(out: write x[0 +: 8])
+  }
+  phase a_1_0 {
+    compute zero(out: write x[0 +: 8])
+  }
+  phase c_0_0 {
+    compute zero(out: write x[0 +: 8])
+    compute zero(out: write x[0 +: 8])
+    compute zero(out: write x[0 +: 8])
+  }
+  phase b_1_0 {
+    compute zero(out: write x[0 +: 8])
+    compute zero(out: write x[0 +: 8])
+  }
+  phase c_1_0 {
+    compute zero(out: write x[0 +: 8])
+    compute zero(out: write x[0 +: 8])
+  }
+}
+"""
+"""A phase of layer 1 runs before the last one of layer 0; every computation takes 50 ns."""
