@@ -77,7 +77,7 @@ def _dask(place: str) -> Iterator[Executor]:
     except ImportError:
         raise UserError("--executor dask://… needs the package distributed: pip install 'schedc[dask]'") from None
     try:
-        client = Client(f"tcp://{place}", timeout=10)
+        client = Client(f"tcp://{place}", timeout=5)
     except (OSError, TimeoutError, ValueError) as error:
         raise UserError(f"--executor dask://{place}: no Dask scheduler answers there ({error})") from None
     with client:

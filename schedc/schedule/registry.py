@@ -31,7 +31,7 @@ POLICIES: dict[str, str] = {
 }
 """Policy → the module that has the function of that name. The leanest stands last."""
 
-SEARCHES: dict[str, str] = {name: f"schedc.explore.policies.{name}" for name in ("search",)}
+SEARCHES: dict[str, str] = {name: f"schedc.explore.policies.{name}" for name in ("search", "optimal")}
 """The same, of policies that try many plans: nothing else tries them."""
 
 DEFAULT_POLICY = "ring"
