@@ -13,7 +13,7 @@ from schedc.inspect.explain.moving import Movable, without_addresses
 from schedc.inspect.explain.step import explain_step
 from schedc.inspect.explain.transfer import explain_transfer, find_transfers
 from schedc.inspect.subject import Subject, of_request
-from schedc.ir.program import Compute, Loop, Phase, Start, When, walk
+from schedc.ir.program import Compute, Loop, Phase, RemoteStart, Start, When, walk
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_op
 from schedc.ir.verify import verify
@@ -160,6 +160,18 @@ def test_a_transfer_is_found_by_line_by_source_and_by_part(smol: Subject):
     for name, message in (("none", "no transfer is called 'none'; there are w_qkv"), ("1", "line 1 .* is no transfer")):
         with pytest.raises(UserError, match=message):
             find_transfers(smol, name)
+
+
+def test_what_is_sent_to_a_peer_waits_for_what_makes_it():
+    subject = of_request(request("gpt-oss-20b", devices=8))
+    number = _first_sent(subject)
+    found = explain_transfer(subject, number, prove=False)
+    assert (found.constraint.kind, found.steps) == ("edge", 0) and "the loop over sum_peer" in found.constraint.what
+    assert found.chain[0].startswith("what it needs is free or made after pack_wire of o_0_0")
+
+
+def _first_sent(subject: Subject) -> int:
+    return next(n for n, op in enumerate(walk(subject.program.body)) if isinstance(op, RemoteStart))
 
 
 def test_a_step_is_explained_by_the_numbers_of_its_prediction(smol: Subject):

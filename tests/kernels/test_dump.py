@@ -59,6 +59,16 @@ def test_a_tap_that_differs_is_a_problem_of_the_step(stepped: tuple[Any, Outcome
     assert said.startswith("layer 1: the stream after it of row 0 differs, first in element 7: ")
 
 
+def test_taps_of_tokens_of_one_sequence_agree_too():
+    shape = StepShape(3, 32, logits=True, taps=(0, 2), rows_are="tokens")
+    made = trial(build_kernel(SPEC, shape), SPEC, shape, "on_wait")
+    outcome = made.step((4, 5, 6), (True, True, False))
+    assert outcome.streams is not None and problems(outcome, SPEC) == []
+    assert {(one.layer, one.row) for one in compared(outcome, SPEC) if one.what == "stream"} == {
+        (layer, row) for layer in (0, 2) for row in (0, 1)
+    }
+
+
 def test_what_is_compared_comes_in_the_order_of_computation_with_the_first_element_that_differs(
     stepped: tuple[Any, Outcome, Path],
 ):

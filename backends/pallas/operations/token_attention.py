@@ -19,7 +19,7 @@ SCORE_REGISTERS = 128
 """Vector registers of scores at once: enough independent chains to fill the MXU, few enough to spill little."""
 
 
-def hidden(low, high, rows, tokens):
+def mask_bias(low, high, rows, tokens):
     """f32[rows, tokens] to be added to scores: 0 where row t sees the position, low[t] <= i < high[t], else MASKED."""
     row = lax.broadcasted_iota(jnp.int32, (rows, LANES), 0)
     first = last = jnp.zeros((rows, LANES), jnp.int32)
@@ -60,7 +60,7 @@ def attend_tokens(
     stored, chunk_tokens, dtype = CACHED[dtype]
     chunks, each = tokens // chunk_tokens, group * rows
     block = kv_heads * each
-    bias = hidden(low, high, rows, tokens) if low else None
+    bias = mask_bias(low, high, rows, tokens) if low else None
 
     def panel_of(index):
         parts = [kv[pl.ds((chunk * cache_panels + index) * 8, 8), :] for chunk in range(chunks)]

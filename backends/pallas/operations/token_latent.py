@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
-from schedc.backends.pallas.operations.token_attention import hidden, softmax_of_tile
+from schedc.backends.pallas.operations.token_attention import mask_bias, softmax_of_tile
 from schedc.backends.pallas.operations.words import CACHED, DTYPES, LANES, dot, dot_transposed, join, split, stack
 
 DOT_ROWS = 256
@@ -31,7 +31,7 @@ def attend_latent_tokens(
     latent_panels, block = -(-rank // LANES), heads * rows
     stored, chunk_tokens, dtype = CACHED[dtype]
     chunks = tokens // chunk_tokens
-    bias = hidden(low, high, rows, tokens) if low else None
+    bias = mask_bias(low, high, rows, tokens) if low else None
 
     def latents(count):
         """The first `count` panels of the tokens of the tile, side by side."""

@@ -144,7 +144,7 @@ def _limiters(flow: Flow, moved: Sequence[Moved]) -> dict[int, Constraint]:
     arrays = {array.name for array in numbered.program.arrays}
     for one in moved:
         done = flow.executed[one.at]
-        outward = all(span[0] in arrays for span in done.writes) and bool(done.writes)
+        outward = all(span[0] in arrays for span in done.writes)
         reasons: list[tuple[int | None, Kind, str]] = [
             (one.known, "address", "its address is known only after"),
             (
