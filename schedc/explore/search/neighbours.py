@@ -82,7 +82,8 @@ def resized(problem: Problem, plan: Plan, tile_units: Mapping[str, int]) -> Plan
 
 
 def _other_cache_tile(problem: Problem, plan: Plan, random: Random) -> Plan:
-    return replace(plan, kv_tokens=random.choice(problem.kv_tokens))
+    """Of another size, in another number of buffers."""
+    return replace(plan, kv_tokens=random.choice(problem.kv_tokens), kv_slots=random.choice((2, 3, 4)))
 
 
 def _other_sums(problem: Problem, plan: Plan, random: Random) -> Plan:
