@@ -32,6 +32,7 @@ def schedule_data(seen: Seen) -> dict[str, Any]:
     phases = list(dict.fromkeys(span.name for span in history.phases))
     hbm = [(index, t) for index, t in enumerate(history.transfers) if t.lane == "hbm"]
     links = [(index, t) for index, t in enumerate(history.transfers) if t.lane == "link"]
+    idle = idle_times(history)
     number_of = {index: number for number, (index, _) in enumerate(hbm)}
     return {
         "title": history.title,
@@ -55,8 +56,8 @@ def schedule_data(seen: Seen) -> dict[str, Any]:
         "hbm": _transfers([t for _, t in hbm], run_of) | {"lane": _lanes([t for _, t in hbm])},
         "links": _transfers([t for _, t in links], run_of)
         | {"lane": [t.route for _, t in links], "left": [round(t.left) - round(t.began) for _, t in links]},
-        "idle": _spans([(idle.began, idle.ended) for idle in idle_times(history)])
-        | {"cause": [_CAUSES.index(idle.cause) for idle in idle_times(history)], "causes": list(CAUSES.values())},
+        "idle": _spans([(one.began, one.ended) for one in idle])
+        | {"cause": [_CAUSES.index(one.cause) for one in idle], "causes": list(CAUSES.values())},
         "path": _path(history, number_of),
         "counters": [
             {
