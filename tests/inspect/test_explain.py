@@ -10,7 +10,7 @@ from schedc.cost.simulate import simulate
 from schedc.errors import UserError
 from schedc.inspect.explain.fit import explain_fit
 from schedc.inspect.explain.moving import Movable, without_addresses
-from schedc.inspect.explain.step import explain_step
+from schedc.inspect.explain.step import ADVICE, explain_step
 from schedc.inspect.explain.transfer import explain_transfer, find_transfers
 from schedc.inspect.subject import Subject, of_request
 from schedc.ir.program import Compute, Loop, Phase, RemoteStart, Start, When, walk
@@ -183,6 +183,9 @@ def test_a_step_is_explained_by_the_numbers_of_its_prediction(smol: Subject):
     bound = cost.bounds[cost.binding]
     assert f"the step takes {cost.step_us:,.1f} µs" in text and f"shorter than {bound.time_us:,.1f} µs" in text
     assert f"for {found.waited[0].transfer} in {found.waited[0].phase}" in text and "on the critical path" in text
+    assert cost.critical_path is not None
+    most = max(cost.critical_path.causes, key=lambda cause: cost.critical_path.causes[cause])
+    assert f"% of the critical path is {most}: {ADVICE[most]}" in text and set(cost.critical_path.causes) <= set(ADVICE)
 
 
 def test_what_fits_is_said_with_what_is_left_and_what_fills_it():

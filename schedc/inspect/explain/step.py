@@ -111,17 +111,26 @@ def _sentences(cost: CostReport, waited: tuple[Waited, ...]) -> Iterator[str]:
     yield from _advice(cost)
 
 
+ADVICE = {
+    "computation": "the core's own work: other forms of products (--form), more devices, fewer rows",
+    "issue": "starts, waits and guards: fewer and larger transfers",
+    "HBM latency": "transfers that are started right before they are awaited: start them earlier, or more ahead",
+    "HBM transfer": "bytes that nothing hides: more devices, or weights in a smaller format",
+    "HBM shared": "transfers that share the HBM with others that are needed later: fewer on their way at once",
+    "link latency": "exchanges one after the other: hide them behind other work, or make them fewer (--collective)",
+    "link transfer": "bytes between devices: bf16 on the wire (--wire), or another collective",
+    "link queue": "messages that wait for a link: another collective, or exchanges at other times",
+    "late peer": "devices that are later than this one",
+}
+"""What would shorten a cause on the critical path."""
+
+
 def _advice(cost: CostReport) -> Iterator[str]:
-    """What the largest part above the bound would need, said only where a number points to it."""
-    causes = {cause: time for cause, time in cost.idle_causes.items() if cause != "end"}
-    if not causes or cost.hbm_idle_us < 0.05 * cost.step_us:
+    """Of the two causes that have most of the critical path: only what is on it shortens the step."""
+    if cost.critical_path is None:
         return
-    cause = max(causes, key=lambda name: causes[name])
-    advice = {
-        "late": "start transfers earlier in the program: another policy, or one that is searched for",
-        "slots": "more slots, or smaller tiles, so that there is room for the next transfer",
-        "latency": "more transfers on their way at once: start the next before the last is awaited",
-        "address": "find out addresses earlier, or have other transfers ready to be started meanwhile",
-        "data": "make what is stored earlier, or start other transfers before it",
-    }
-    yield f"to shorten it, look at {cause} first: {advice[cause]}"
+    causes = sorted(cost.critical_path.causes.items(), key=lambda item: -item[1])
+    for cause, time in causes[:2]:
+        share = time / cost.step_us if cost.step_us else 0.0
+        if share >= 0.1 and cause in ADVICE:
+            yield f"{share:.0%} of the critical path is {cause}: {ADVICE[cause]}"
