@@ -272,6 +272,7 @@ def measure_states() -> None:
 LATENTS = (
     "latent_token", "latent_queries", "each_head", "gather_queries", "attend_latent", "latent_outputs", "join_values",
     "join_panels", "pack_panels", "as_operand", "delta_rule", "sum_wire", "pack_wire", "unpack_wire",
+    "pack_parts", "unpack_parts", "sum_scaled", "operand_of_part",
 )  # fmt: skip
 WITH_LATENTS = (("deepseek-v2-lite", 1, 1), ("deepseek-v2-lite", 1, 4), ("kimi-k3", 32, 1))
 
@@ -282,7 +283,7 @@ def measure_latents() -> None:
         found: Found = defaultdict(list)
         sends: list[float] = []
         spec, target = load_spec(model), parse_target(f"{TARGET}:2x2x4", devices)
-        shape = StepShape(rows, 2048, devices=devices, communication=communication_for(spec.hidden, rows, target))
+        shape = StepShape(rows, 4096, devices=devices, communication=communication_for(spec.hidden, rows, target))
         _, program = build(Request(spec, target, shape, settings={"slot_mib": 4.0}))
         for op, cycles in cycles_of(program, target)[0]:
             if isinstance(op, Compute) and op.kind in LATENTS:

@@ -28,7 +28,7 @@ from pydantic import Field
 from schedc.cost.executions import executions
 from schedc.cost.operations import CycleTable
 from schedc.cost.prices import Prices, notes_of, table_price
-from schedc.cost.signature import signatures
+from schedc.cost.signature import EDGE, signatures
 from schedc.errors import UserError
 from schedc.ir.program import BLOCKS, Compute, Op, Program, walk
 from schedc.spec.base import Part
@@ -77,9 +77,16 @@ class Profile:
     phases: Mapping[str, int] = field(default_factory=dict)
     """Cycles of a whole step, by phase."""
     _known: Mapping[str, float] = field(init=False, repr=False, compare=False)
+    _edges: Mapping[str, float] = field(init=False, repr=False, compare=False)
+    """Of a loop's edge by the kind of its last computation, where that computation alone is known."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_known", {signature: spread.mean for signature, spread in self.spreads.items()})
+        edges: dict[str, list[Spread]] = defaultdict(list)
+        for signature, spread in self.spreads.items():
+            if signature.startswith(EDGE):
+                edges[_kind_of_edge(signature)].append(spread)
+        object.__setattr__(self, "_edges", {kind: _mean(several) for kind, several in edges.items()})
 
     @property
     def source(self) -> str:
@@ -108,6 +115,8 @@ class Profile:
         for number, (op, signature) in enumerate(zip(operations, wanted, strict=True)):
             waits_for = edges.get(number, number)
             known = self._known.get(signature) if wanted[waits_for] in self._known else None
+            if known is None and waits_for != number and wanted[waits_for] in self._known:
+                known = self._edges.get(_kind_of_edge(signature))
             price, note = (known, None) if known is not None else table_price(op, table, program.devices)
             cycles.append(price)
             said.append(note)
@@ -171,6 +180,14 @@ def _spread(places: Sequence[tuple[float, int]]) -> Spread:
     return Spread(mean=round(mean, 2), least=min(amounts), most=max(amounts), places=len(places))
 
 
+def _mean(several: Sequence[Spread]) -> float:
+    return round(sum(s.mean * s.places for s in several) / sum(s.places for s in several), 2)
+
+
+def _kind_of_edge(signature: str) -> str:
+    return signature.removeprefix(EDGE).split(" ")[0]
+
+
 def merged(profiles: Sequence[Profile], name: str) -> Profile:
     """One table of the signatures of several profiles of one chip, made by the same compiler. Raises UserError."""
     kinds = {(profile.chip, *sorted(profile.versions.items())) for profile in profiles}
@@ -182,7 +199,7 @@ def merged(profiles: Sequence[Profile], name: str) -> Profile:
             found[signature].append(spread)
     spreads = {
         signature: Spread(
-            mean=round(sum(s.mean * s.places for s in several) / sum(s.places for s in several), 2),
+            mean=_mean(several),
             least=min(s.least for s in several),
             most=max(s.most for s in several),
             places=sum(s.places for s in several),

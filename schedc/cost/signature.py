@@ -3,13 +3,16 @@
 Two operations of one signature compile to the same code but for addresses, so another order of the same operations
 costs the same but for what neighbours overlap. In a signature are the kind, all attributes, and of every operand its
 name, its access and its rows; of a start the direction; of a loop's edge the computation before it, whose results it
-waits for; of a barrier the devices.
+waits for; of a barrier the devices; of what is unrolled how many copies stand side by side, since they overlap.
 
     matmul depth=7168 dtype=bf16 panels=2 rows=8 (w:read:28672 x:read:56 y:write:16)
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from schedc.ir.expr import Const
 from schedc.ir.program import (
     BLOCKS,
     Await,
@@ -27,14 +30,23 @@ from schedc.ir.program import (
     Switch,
     Wait,
     When,
-    walk,
 )
 
 
 def signatures(program: Program) -> tuple[str, ...]:
     """Of every operation of `walk(program.body)`; empty for a phase, which is no instruction."""
     arrays = {array.name for array in program.arrays}
-    return tuple(_signature(op, arrays, program.devices) for op in walk(program.body))
+    return tuple(_signatures(program.body, arrays, program.devices, ""))
+
+
+def _signatures(ops: tuple[Op, ...], arrays: set[str], devices: int, copies: str) -> Iterator[str]:
+    for op in ops:
+        own = _signature(op, arrays, devices)
+        yield own and own + copies
+        if isinstance(op, Loop) and op.unroll and isinstance(op.trips, Const):
+            yield from _signatures(op.body, arrays, devices, f" unrolled={op.trips.value}")
+        elif isinstance(op, BLOCKS):
+            yield from _signatures(op.body, arrays, devices, "" if isinstance(op, Loop) else copies)
 
 
 def _signature(op: Op, arrays: set[str], devices: int) -> str:
@@ -54,10 +66,14 @@ def _signature(op: Op, arrays: set[str], devices: int) -> str:
         case When(conditions):
             return f"when conditions={len(conditions)}"
         case Loop(_, _, body, unroll):
-            return "unrolled" if unroll else f"loop ending in {_last(body)}"
+            last = last_computation(body)
+            return "unrolled" if unroll else EDGE + ("none" if last is None else compute_signature(last))
         case Phase():
             return ""
 
+
+EDGE = "loop ending in "
+"""How the signature of a loop's edge begins; that of its last computation follows."""
 
 _NAMES: dict[type, str] = {Wait: "wait", Await: "await", SetScalar: "scalar", Switch: "switch", Case: "case"}
 
@@ -72,11 +88,11 @@ def _space(storage: str, arrays: set[str]) -> str:
     return "hbm" if storage in arrays else "vmem"
 
 
-def _last(body: tuple[Op, ...]) -> str:
-    """What a body computes last, before its own loops' edges: their results are what the edge waits for."""
+def last_computation(body: tuple[Op, ...]) -> Compute | None:
+    """What a body computes last, whose results its edge waits for."""
     for op in reversed(body):
         if isinstance(op, Compute):
-            return op.kind
-        if isinstance(op, BLOCKS) and (found := _last(op.body)) != "none":
+            return op
+        if isinstance(op, BLOCKS) and (found := last_computation(op.body)) is not None:
             return found
-    return "none"
+    return None

@@ -138,6 +138,24 @@ def test_a_name_of_nothing_is_refused_with_what_is_shipped() -> None:
         read_profile("nothing")
 
 
+def test_copies_that_stand_side_by_side_have_a_signature_of_their_own() -> None:
+    """They overlap; what is in a loop of the kernel does not, even inside of one that is unrolled."""
+    unrolled = program("  loop i < 4 unroll {", f"  {ZERO}", "  loop j < 2 {", f"  {ZERO}", "  }", "  }")
+    assert signatures(unrolled) == (
+        "unrolled",
+        "zero (out:write:8) unrolled=4",
+        "loop ending in zero (out:write:8) unrolled=4",
+        "zero (out:write:8)",
+    )
+
+
+def test_an_edge_that_is_not_known_itself_is_that_of_loops_that_end_in_the_same_kind() -> None:
+    small = ZERO.replace("+: 8", "+: 4")
+    known = profile(program(small, MOVE, LOOP), 30, 60, 200, 45)
+    other = program(f"  loop i < 3 {{\n  {small}\n  }}", f"  loop j < 3 {{\n  {MOVE}\n  }}")
+    assert known.priced(other, round_machine().table).cycles == (200, 30, 2, 60)
+
+
 def test_every_operation_has_a_signature_but_phases() -> None:
     made = program("  phase p {", ZERO, "  }")
     assert [bool(s) for s in signatures(made)] == [False, True]
