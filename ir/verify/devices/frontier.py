@@ -144,7 +144,8 @@ def views_of(traces: Traces) -> list[View]:
 def _mapped(view: View, traces: Traces, permutation: Permutation) -> View:
     def image(sent: Sent) -> Sent:
         event = traces[permutation[sent.sender]][sent.number]
-        return Sent(permutation[sent.sender], sent.number, event, event.posts[sent.event.posts.index(sent.post)])
+        which = 0 if len(event.posts) == 1 else sent.event.posts.index(sent.post)
+        return Sent(permutation[sent.sender], sent.number, event, event.posts[which])
 
     return View(
         {events: [image(sent) for sent in entries] for events, entries in view.arrivals.items()},

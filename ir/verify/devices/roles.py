@@ -74,9 +74,15 @@ class Roles:
 def _schedule(peers: Peers, of: Callable[[Transfer], Hashable]) -> Hashable:
     """What arrives and what has been read, by number of events, in no order among what comes at once."""
     return tuple(
-        tuple((events, frozenset(Counter(map(of, found)).items())) for events, found in sorted(schedule.items()))
+        tuple((events, _counted(map(of, found))) for events, found in sorted(schedule.items()))
         for schedule in (peers.arriving, peers.read)
     )
+
+
+def _counted(found: Iterable[Hashable]) -> Hashable:
+    """What is there and how often, in no order."""
+    listed = list(found)
+    return (listed[0], 1) if len(listed) == 1 else frozenset(Counter(listed).items())
 
 
 def depends_on_rank(exprs: Iterable[Expr]) -> bool:

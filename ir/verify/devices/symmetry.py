@@ -8,12 +8,34 @@ events of all devices. Permutations that were found make others, so n devices ta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 from schedc.ir.verify.devices.events import Event
 
 Traces = Sequence[Sequence[Event]]
 Permutation = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Course:
+    """A trace in two lists: what happens, by number, and whom it is posted to."""
+
+    events: list[int]
+    devices: list[int]
+
+
+def _courses(traces: Traces) -> list[_Course]:
+    numbers: dict[Hashable, int] = {}
+
+    def number(event: Event) -> int:
+        posts = tuple((post.element, post.amount, post.arrival is None) for post in event.posts)
+        return numbers.setdefault((event.kind, event.element, event.amount, posts), len(numbers))
+
+    return [
+        _Course([number(event) for event in trace], [post.device for event in trace for post in event.posts])
+        for trace in traces
+    ]
 
 
 def symmetries(traces: Traces) -> list[Permutation | None]:
@@ -23,9 +45,10 @@ def symmetries(traces: Traces) -> list[Permutation | None]:
     found: list[Permutation | None] = [identity, *[None] * (count - 1)]
     generators: list[Permutation] = []
     failed: set[int] = set()
+    courses = _courses(traces)
     for device in range(1, count):
         if found[device] is None and device not in failed:
-            made = _between(traces, 0, device)
+            made = _between(courses, 0, device)
             if made is None:
                 failed.add(device)
                 continue
@@ -46,39 +69,27 @@ def _close(found: list[Permutation | None], generators: Sequence[Permutation]) -
                 ready.append(made)
 
 
-def _between(traces: Traces, first: int, image: int) -> Permutation | None:
+def _between(courses: Sequence[_Course], first: int, image: int) -> Permutation | None:
     """A permutation of the devices that maps `first` to `image` and keeps all traces, if posts lead to one."""
     to = {first: image}
     ready = [first]
     while ready:
         device = ready.pop()
-        for mine, theirs in zip(traces[device], traces[to[device]], strict=False):
-            if len(mine.posts) != len(theirs.posts):
-                return None
-            for post, mapped in zip(mine.posts, theirs.posts, strict=True):
-                if post.device not in to:
-                    to[post.device] = mapped.device
-                    ready.append(post.device)
-    others = range(len(traces))
+        mine, theirs = courses[device], courses[to[device]]
+        if mine.events != theirs.events:
+            return None
+        for posted, mapped in zip(mine.devices, theirs.devices, strict=True):
+            if posted not in to:
+                to[posted] = mapped
+                ready.append(posted)
+    others = range(len(courses))
     if sorted(to) != list(others) or sorted(to.values()) != list(others):
         return None
     permutation = tuple(to[device] for device in others)
-    same = all(_maps(trace, traces[permutation[device]], permutation) for device, trace in enumerate(traces))
+    same = all(_maps(course, courses[permutation[device]], permutation) for device, course in enumerate(courses))
     return permutation if same else None
 
 
-def _maps(trace: Sequence[Event], image: Sequence[Event], permutation: Permutation) -> bool:
-    """Whether the image is the trace, with every device that it posts to replaced."""
-
-    def seen(event: Event) -> tuple[object, ...]:
-        return event.kind, event.element, event.amount, len(event.posts)
-
-    return len(trace) == len(image) and all(
-        seen(mine) == seen(theirs)
-        and all(
-            (permutation[a.device], a.element, a.amount, a.arrival is None)
-            == (b.device, b.element, b.amount, b.arrival is None)
-            for a, b in zip(mine.posts, theirs.posts, strict=True)
-        )
-        for mine, theirs in zip(trace, image, strict=True)
-    )
+def _maps(course: _Course, image: _Course, permutation: Permutation) -> bool:
+    """Whether the image is the course, with every device that it posts to replaced."""
+    return course.events == image.events and [permutation[device] for device in course.devices] == image.devices
