@@ -39,7 +39,7 @@ def _plans(problem: Problem, base: Plan, least: float, preferred: float) -> Iter
     for slots in sorted({*range(at_least, deepest + 1), 2}, reverse=True):
         plan = replace(base, rings=(replace(weights, slots=slots, ahead=slots), *others))
         later = {} if slots < deepest else _later(problem, plan, preferred)
-        put_off = replace(plan, deferred=later, issue=base.issue | _issue(problem, preferred))
+        put_off = replace(plan, deferred=later, issue={**base.issue, **_issue(problem, preferred)})
         yield replace(put_off, deferred={}) if ring_faults(problem, put_off) else put_off
 
 
