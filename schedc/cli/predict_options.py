@@ -34,7 +34,12 @@ class PredictOptions:
         _option("--experts", help="Different experts a device: of the slowest one of each layer, or of the mean one."),
     ] = "slowest"
     seed: Annotated[int, _option("--seed", help="Of the draws of --routing.")] = 0
-    skew_ns: Annotated[float, _option("--skew-ns", help="How late other devices are in every exchange.", min=0)] = 0.0
+    skew_ns: Annotated[
+        float | None,
+        _option(
+            "--skew-ns", help="How late other devices are in every exchange.", show_default="the chip's figure", min=0
+        ),
+    ] = None
     clock_mhz: Annotated[
         float | None, _option("--clock-mhz", help="Of the core.", show_default="the chip's default", min=1)
     ] = None
@@ -62,4 +67,4 @@ class PredictOptions:
 
         machine = Machine.of(target, None if self.profile is None else read_profile(self.profile))
         clock = machine.clock_ghz if self.clock_mhz is None else self.clock_mhz / 1000.0
-        return replace(machine, clock_ghz=clock, skew_ns=self.skew_ns)
+        return replace(machine, clock_ghz=clock, skew_ns=machine.skew_ns if self.skew_ns is None else self.skew_ns)

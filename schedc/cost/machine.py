@@ -47,9 +47,10 @@ class Machine:
             descriptor_ns=cost.dma_descriptor_ns,
             read_latency_ns=cost.dma_hbm_to_vmem_ns,
             write_latency_ns=cost.dma_vmem_to_hbm_ns,
-            in_flight=table.file.transfers_in_flight.value,
+            in_flight=cost.hbm_in_flight or table.file.transfers_in_flight.value,
             table=table,
-            network=Network.of(target.chip),
+            network=Network.of(target),
+            skew_ns=(cost.exchange_skew_us or 0.0) * 1000.0,
             pricing=pricing,
         )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.inputs import Inputs
-from schedc.cost.links import Links
+from schedc.cost.links import Links, Route
 from schedc.cost.machine import Machine
 from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.simulate import Device, Run, inputs_of
@@ -147,7 +147,7 @@ class _TracedLinks(Links):
         self.message = (0.0, 0.0, 0.0, 0.0)
         """(issued, alone, left, there) of the last one that was sent"""
 
-    def send(self, route: int, size: int, now: float) -> tuple[float, float]:
+    def send(self, route: Route, size: int, now: float) -> tuple[float, float]:
         left, there = super().send(route, size, now)
         self.message = now, self.duration(route, size), left, there
         return left, there

@@ -47,7 +47,7 @@ class Transfer:
     step: int
     op: int
     route: int
-    """Of a message: 0 for a device of the same chip, else the number of the link."""
+    """Of a message: 0 for a device of the same chip, else the number of the other chip."""
     source: Touched
     target: Touched
     semaphore: str
@@ -215,7 +215,7 @@ def _by_op(events: Sequence[Event], lanes: tuple[str, ...]) -> dict[int, list[Ev
 def _transfers(
     steps: tuple[Step, ...], ops: tuple[Op, ...], executed: tuple[Executed, ...], machine: Machine
 ) -> tuple[Transfer, ...]:
-    per_chip, links = machine.network.devices_per_chip, machine.network.links
+    network = machine.network
     found = []
     for index, (step, done) in enumerate(zip(steps, executed, strict=True)):
         assert step.op == done.number, "both are in the order of execution"
@@ -223,8 +223,7 @@ def _transfers(
         if not isinstance(ops[step.op], (Start, RemoteStart)) or flight is None:
             continue
         message = isinstance(ops[step.op], RemoteStart)
-        chips = step.peer // per_chip
-        route = 0 if chips == 0 else 1 + (chips - 1) % links
+        route = network.route(0, step.peer).chip
         found.append(
             Transfer(
                 lane="link" if message else "hbm",

@@ -103,7 +103,7 @@ class _Maker:
         for t in self.history.transfers:
             facts = self._op(t.op) | {"bytes": t.bytes, "semaphore": t.semaphore}
             if t.lane == "link":
-                track = ("links", "same chip" if t.route == 0 else f"other chips, link {t.route}")
+                track = ("links", "same chip" if t.route == 0 else f"to chip {t.route}")
                 here = self._add(track, t.name, "message", t.began, t.left, arrives_ns=round(t.ended), **facts)
             else:
                 place = rows.get(t.target.storage)

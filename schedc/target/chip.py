@@ -66,11 +66,17 @@ class Cost(Figures):
     dma_vmem_to_hbm_ns: float = Field(ge=0, description="latency of one transfer")
     dot_bytes_per_cycle: dict[DtypeName, float] = Field(description="weight bytes a dot of ≤ 16 bf16 rows takes in")
     dot_drain_cycles: float = Field(ge=0, description="once for back-to-back dots")
+    hbm_in_flight: int | None = Field(default=None, gt=0, description="transfers that share the HBM at a time")
     dispatch_us: float = Field(ge=0, description="one call of a program")
     sibling_latency_us: float | None = Field(default=None, ge=0, description="to the other device of the chip")
     sibling_gb_s: float | None = Field(default=None, gt=0)
     link_latency_us: float = Field(ge=0, description="to a device of a neighbouring chip")
-    link_gb_s: float = Field(gt=0, description="one link, one direction")
+    link_hop_us: float | None = Field(default=None, ge=0, description="more for each hop beyond a neighbouring chip")
+    link_gb_s: float = Field(gt=0, description="from one device to one other chip, one direction")
+    link_shared_gb_s: float | None = Field(
+        default=None, gt=0, description="one link, one direction: of all devices of a chip, and what goes through it"
+    )
+    exchange_skew_us: float | None = Field(default=None, ge=0, description="that the slowest peer comes late")
     links: int = Field(gt=0, description="per chip")
     links_gb_s: float = Field(gt=0, description="from one device over all links to its neighbours at once")
     collective_us: dict[str, float] = Field(description="of a collective of each kind, beside its hops")

@@ -10,6 +10,8 @@ from schedc.validation import validate
 from schedc.yaml_text import YamlError, parse_yaml
 
 _CHIPS = Path(__file__).with_name("chips")
+_CALIBRATIONS = Path(__file__).with_name("calibrations")
+"""Figures of the cost section that `schedc calibrate` fitted to measured times: they go before those of the chip."""
 _SECTIONS = ("capability", "cost")
 
 
@@ -46,7 +48,15 @@ def _packaged_data(name: str) -> dict[str, Any]:
         hint = f"nearest: {', '.join(close)}" if close else f"known: {', '.join(chip_names())}"
         raise TargetError(f"unknown target {name!r}; {hint}; a chip of your own is given as a file, ./{name}.yaml")
     data: dict[str, Any] = _parse((_CHIPS / f"{name}.yaml").read_text(encoding="utf-8"), name)
+    calibration = calibration_path(name)
+    if calibration.exists():
+        data["cost"] |= _parse(calibration.read_text(encoding="utf-8"), f"calibration of {name}")["cost"]
     return data
+
+
+def calibration_path(name: str) -> Path:
+    """Where the calibration of the chip called `name` is, or would be."""
+    return _CALIBRATIONS / f"{name}.yaml"
 
 
 def _parse(text: str, source: str) -> Any:

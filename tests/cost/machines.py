@@ -40,5 +40,13 @@ def round_machine(in_flight: int = 16) -> Machine:
         write_latency_ns=80.0,
         in_flight=in_flight,
         table=CycleTable(file, parse_target("tpu7x")),
-        network=Network(2, 1, 200.0, 51.2, 400.0, 25.6),
+        network=Network(
+            devices_per_chip=2,
+            sibling_latency_ns=200.0,
+            sibling_bytes_per_ns=51.2,
+            link_latency_ns=400.0,
+            route_bytes_per_ns=25.6,
+            topology=(4,),
+            host=(4,),
+        ),
     )

@@ -52,7 +52,7 @@ def test_the_roofline_of_a_prompt() -> None:
     assert (long.exchange_us, long.binding, short.binding) == (0.0, "compute", "hbm")
     assert long.time_us == long.compute_us
     kept = sum(a.rows for a in program.arrays if a.role == "state") * 512
-    assert long.hbm_us - short.hbm_us == pytest.approx(kept * (4096 - 16) / 4096 / 3460 / 1e3)
+    assert long.hbm_us - short.hbm_us == pytest.approx(kept * (4096 - 16) / 4096 / target.cost.hbm_stream_gb_s / 1e3)
 
 
 def test_devices_share_the_work_and_exchange_what_they_made() -> None:

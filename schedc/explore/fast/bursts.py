@@ -56,7 +56,7 @@ class Gathering:
         found: list[Note] = []
         for run in _runs(notes):
             whole = len(run) > 1 and not self.partly & {run[0].semaphore, run[0].other}
-            found += [self._burst(run)] if whole else run
+            found += [self._burst(run)] if whole else [self._burst([note]) if note.parts else note for note in run]
         return found
 
     def bursts(self) -> Bursts:
@@ -67,8 +67,9 @@ class Gathering:
         since = 0.0
         for at, note in enumerate(run):
             since += note.after_ns if at else 0.0
-            until, total, latency = parts.get(note.route, (0.0, 0.0, 0.0))
-            parts[note.route] = (max(until, since) + note.need_ns, total + note.need_ns, max(latency, note.latency_ns))
+            for lane, need in note.parts or ((note.route, note.need_ns),):
+                until, total, latency = parts.get(lane, (0.0, 0.0, 0.0))
+                parts[lane] = (max(until, since) + need, total + need, max(latency, note.latency_ns))
         routes = tuple(OneRoute(route, *part) for route, part in sorted(parts.items()))
         number = self.number.setdefault(routes, len(self.number))
         amount = sum(note.amount for note in run)

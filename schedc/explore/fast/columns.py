@@ -75,11 +75,6 @@ def fed_by_hbm(notes: Sequence[Note], semaphores: int) -> np.ndarray:
     return fed
 
 
-def routes(machine: Machine) -> int:
-    """How many a device has: to its sibling, and its links."""
-    return machine.network.links + 1
-
-
 def step_ns(recorded: Recorded, machine: Machine) -> float:
     """The time of a recorded step. Raises Stuck if a wait never ends."""
     from schedc.explore.fast.execute import execute
@@ -91,7 +86,7 @@ def step_ns(recorded: Recorded, machine: Machine) -> float:
     given += [
         recorded.semaphores,
         fed_by_hbm(notes, recorded.semaphores),
-        routes(machine),
+        machine.network.lanes,
         DEPTH,
         machine.in_flight,
         np.zeros(1),

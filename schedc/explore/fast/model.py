@@ -143,7 +143,7 @@ def model_of(
     fed[: recorded.semaphores] = fed_by_hbm(slices.notes, recorded.semaphores)
     return Model(
         graph, arrays._replace(length=_length(arrays)), Columns.of(slices.notes), BurstColumns.of(slices.bursts), fed,
-        machine.network.links + 1, machine.in_flight, tuple(units), tuple(streams), (*prefetches, *selections),
+        machine.network.lanes, machine.in_flight, tuple(units), tuple(streams), (*prefetches, *selections),
     )  # fmt: skip
 
 

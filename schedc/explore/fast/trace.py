@@ -18,7 +18,7 @@ from typing import Any
 
 from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.inputs import Inputs
-from schedc.cost.links import Links
+from schedc.cost.links import Links, Parts, Route
 from schedc.cost.machine import Machine
 from schedc.cost.simulate import Device, inputs_of
 from schedc.cost.timeline import PhaseTime
@@ -35,8 +35,8 @@ class Note:
     """`after_ns` of core time, then what `kind` says.
 
     START: `amount` rows for `semaphore`, `latency_ns` later, for which the HBM is needed `need_ns`. WAIT: take `amount`
-    of `semaphore`. SEND: `route` is taken `need_ns`; then `other` gets `amount` (-1: nothing does), and `latency_ns`
-    later `semaphore`. BURST: messages that leave one after the other, of which
+    of `semaphore`. SEND: `route` is taken `need_ns`, or all of `parts` are (lane, ns); then `other` gets `amount` (-1:
+    nothing does), and `latency_ns` later `semaphore`. BURST: messages that leave one after the other, of which
     `route` is the number in `Trace.bursts`; `need_ns` is core time. MARK: note the time as number `other`.
     """
 
@@ -48,6 +48,7 @@ class Note:
     latency_ns: float = 0.0
     other: int = -1
     route: int = -1
+    parts: Parts = ()
 
 
 class Recorder(Device):
@@ -64,7 +65,7 @@ class Recorder(Device):
         self.hbm = _Started(self)
         self.links = _Sent(self)
 
-    def note(self, kind: int, **what: float) -> None:
+    def note(self, kind: int, **what: Any) -> None:
         after, self.noted_ns = self.now - self.noted_ns, self.now
         self.taken.append(Note(kind, after, **what))  # type: ignore[arg-type]
 
@@ -101,12 +102,11 @@ class _Sent(Links):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder.machine.network)
         self.recorder = recorder
-        self.message = (0, 0.0, 0.0)
+        self.message: tuple[Parts, float] = ((), 0.0)
         self.sent = -1
 
-    def send(self, route: int, size: int, now: float) -> tuple[float, float]:
-        left, there = Links(self.network).send(route, size, 0.0)
-        self.message = (route, left, there - left)
+    def send(self, route: Route, size: int, now: float) -> tuple[float, float]:
+        self.message = self.parts(route, size), self.latency(route)
         return _LEFT, _THERE
 
     def deliver(self, time: float, counts: list[int], index: int, amount: int) -> None:
@@ -114,11 +114,13 @@ class _Sent(Links):
         if time == _LEFT:
             self.sent = at
             return
-        route, need, latency = self.message
+        parts, latency = self.message
         latency += self.recorder.machine.skew_ns
+        (route, need), *more = parts
         self.recorder.note(
-            SEND, semaphore=at, amount=amount, need_ns=need, latency_ns=latency, other=self.sent, route=route
-        )
+            SEND, semaphore=at, amount=amount, need_ns=need, latency_ns=latency, other=self.sent, route=route,
+            parts=parts if more else (),
+        )  # fmt: skip
         self.sent = -1
 
 
