@@ -1,0 +1,1 @@
+"""Times that were measured on hardware, in one form whoever measured them."""
