@@ -12,7 +12,9 @@ from schedc import __version__
 from schedc.cache import found as found_in_cache
 from schedc.cache import switched_off
 from schedc.cli import (
+    bench,
     cache,
+    calibrate,
     check,
     compile,
     diff,
@@ -146,6 +148,8 @@ COMMANDS = (
     published,
     sweep,
     explore,
+    calibrate,
+    bench,
     cache,
     doctor,
 )

@@ -107,7 +107,7 @@ def test_the_figures_of_tpu7x_are_those_of_one_device():
     capability, cost = target.capability, target.cost
     assert (capability.vmem_bytes, capability.vmem_usable_bytes) == (64 << 20, 65_472 << 10)
     assert (capability.hbm_bytes, capability.hbm_usable_bytes) == (96 << 30, int(94.75 * 2**30))
-    assert (cost.hbm_peak_gb_s, cost.hbm_stream_gb_s, cost.dma_descriptor_ns) == (3690.0, 3460.0, 45.0)
+    assert (cost.hbm_peak_gb_s, cost.dma_hbm_to_vmem_ns, cost.sibling_gb_s) == (3690.0, 692.0, 663.0)
     assert set(cost.derived_from) == {"collective_us", "collective_hop_us"}
 
 

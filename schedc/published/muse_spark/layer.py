@@ -150,11 +150,15 @@ class Layer:
         )
 
     def _router(self) -> tuple[Op, ...]:
-        sizes: dict[str, Attribute] = {"experts": MEMBERS, "top_k": CHOSEN, "sequences": self.variant.rows}
+        sizes: dict[str, Attribute] = {
+            "experts": MEMBERS, "members": MEMBERS, "groups": 1, "top_k": CHOSEN,
+            "sequences": self.variant.rows, "rows": self.variant.padded_rows,
+        }  # fmt: skip
         logits = Region("logits", 16)
         route = compute(
-            "route", {"logits": logits}, {"choices": Region("choices", 16)}, attributes=sizes, sets={"ids": "chosen"}
-        )
+            "route", {"logits": logits, "selection_bias": Region("small", 2)}, {"choices": Region("choices", 16)},
+            attributes=sizes, sets={"ids": "chosen"},
+        )  # fmt: skip
         norm = compute("norm", {"x": X}, {"out": NORMED}, attributes=self._hidden, kind="rms", dtype="bf16")
         router: list[Op] = []
         for number in self.ring.numbers("router"):
