@@ -95,7 +95,8 @@ def explore(
             plans[request.policy] = _proven(setting, found, json) if prove else found.plan
             result["search"] = {"simulated": found.simulated, "rounds": found.rounds}
         elif options.plan or options.policy != ScheduleOptions.policy:
-            plans[request.policy] = _planned(setting, request)
+            name = Path(request.policy).stem if options.plan else request.policy
+            plans[f"plan {name}" if options.plan else name] = _planned(setting, request)
         table = compared(setting, named, plans, run)
     best = min((r for r in table if r.step_us is not None), key=lambda r: r.step_us or 0.0, default=None)
     if best is None:
