@@ -80,7 +80,7 @@ def calibrate(
         with to_stderr().status("fitting the constants (minutes)"):
             found = fit_constants(tuple(experiments(rows, programs)), machine, in_flight)
         with to_stderr().status("leaving rows out one by one"):
-            without = leave_one_out(found)
+            without = leave_one_out(found, found.fitted)
         values = rounded(found.values)
     with to_stderr().status("predicting"):
         made = table(rows, machine, values, programs)
