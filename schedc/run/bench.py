@@ -35,7 +35,7 @@ def require_tpu(devices: int, kind: str, has_tpu: Callable[[], bool] = has_tpu_d
     if not has_tpu():
         raise CheckFailed(
             f"there is no TPU on this machine (no /dev/accel* and no /dev/vfio/N); timing this kernel needs {devices} "
-            f"devices of {kind}. `schedc compile` predicts its time without one"
+            f"device{'' if devices == 1 else 's'} of {kind}. `schedc compile` predicts its time without one"
         )
 
 
