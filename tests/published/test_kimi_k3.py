@@ -129,8 +129,8 @@ def committed(step: str) -> float:
 
 
 def test_the_committed_table_is_what_the_command_prints() -> None:
-    """To a tenth: constants are calibrated now and then. `schedc published kimi-k3` makes the page's first table."""
-    assert predict_published(K3, Demand(1)).step_us == pytest.approx(committed("batch 1"), rel=0.1)
+    """To a quarter: constants are calibrated now and then. `schedc published kimi-k3` makes the page's first table."""
+    assert predict_published(K3, Demand(1)).step_us == pytest.approx(committed("batch 1"), rel=0.25)
 
 
 @pytest.mark.slow
