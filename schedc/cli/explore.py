@@ -73,6 +73,8 @@ def explore(
 
       schedc explore smollm2-135m --plan plan.yaml --policies ring,double_buffer --ablate --plot slots.png
     """
+    from schedc.compiler.placement import require_hbm
+    from schedc.compiler.pricing import schedule
     from schedc.cost.machine import Machine
     from schedc.explore.ablate import ablations
     from schedc.explore.compare import compared, policies_named
@@ -83,6 +85,8 @@ def explore(
 
     request = options.request(load_spec(model), rows)
     setting = Setting(request.spec, request.shape, request.target, Machine.of(request.target))
+    spec, shape, target = request.spec, request.shape, request.target
+    require_hbm(spec, shape, target, schedule(spec, shape, target), lambda other: schedule(spec, other, target))
     searching = request.policy in SEARCHES
     if output is not None and not searching:
         raise UserError("--output is for the plan of a search: give --policy search or --policy optimal too")

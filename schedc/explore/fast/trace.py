@@ -67,7 +67,7 @@ class Recorder(Device):
 
     def note(self, kind: int, **what: Any) -> None:
         after, self.noted_ns = self.now - self.noted_ns, self.now
-        self.taken.append(Note(kind, after, **what))  # type: ignore[arg-type]
+        self.taken.append(Note(kind, after, **what))
 
     def take(self) -> tuple[list[Note], float]:
         """The notes since the last call, and the core time after the last of them, in ns."""
