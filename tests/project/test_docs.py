@@ -70,7 +70,7 @@ def test_a_command_of_the_documentation_has_options_that_there_are(page: str, co
     while words and words[0] in getattr(known, "commands", {}):
         known = known.commands[words.pop(0)]
     options = {name for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    given = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
+    given = [word.partition("=")[0] for word in words if re.fullmatch(r"--?[a-z][^ ]*", word)]
     assert not getattr(known, "commands", {}) or given, f"no such subcommand: {command}"
     assert not set(given) - options - {"--help", "--version", "-h"}
 
