@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schedc.cost.inputs import Inputs, default_inputs
 from schedc.ir.expr import Compare, Expr, evaluate, holds
-from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, Switch, When, walk
+from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, SetScalar, Switch, When, walk
 
 
 def executions(program: Program, inputs: Inputs | None = None, rank: int = 0, copies: bool = False) -> tuple[int, ...]:
@@ -32,37 +32,43 @@ class _Counter:
         self._visit(self.body, 0)
         return tuple(self.counts)
 
-    def _visit(self, ops: tuple[Op, ...], at: int) -> None:
-        """Count `ops`, the first of which is number `at`."""
+    def _visit(self, ops: tuple[Op, ...], at: int, once: int = 1, acts: bool = True) -> None:
+        """Count `ops`, the first of which is number `at`, `once` each; scalars are set only if it `acts`."""
         for op in ops:
-            self._count(op, at)
+            self._count(op, at, once, acts)
             at += self._size(op)
 
-    def _count(self, op: Op, at: int) -> None:
+    def _count(self, op: Op, at: int, once: int, acts: bool) -> None:
         match op:
             case Loop(counter, trips, body, unroll):
-                times = 1 if unroll and not self.copies else self._value(trips)
-                for value in range(times):
+                for value in range(self._value(trips)):
+                    once = 0 if unroll and not self.copies and value else once
                     self.counters[counter] = value
-                    self.counts[at] += 1
-                    self._visit(body, at + 1)
+                    self.counts[at] += once
+                    self._visit(body, at + 1, once, acts)
             case When(conditions, body):
-                self.counts[at] += 1
-                if not _computes(body) or all(self._holds(condition) for condition in conditions):
-                    self._visit(body, at + 1)
+                self.counts[at] += once
+                if all(self._holds(condition) for condition in conditions):
+                    self._visit(body, at + 1, once, acts)
+                elif not _computes(body):
+                    self._visit(body, at + 1, once, acts=False)
             case Switch(selector, cases):
-                self.counts[at] += 1
+                self.counts[at] += once
                 selected = self._value(selector)
                 place = at + 1
                 for case in cases:
                     if case.value == selected:
-                        self._count(case, place)
+                        self._count(case, place, once, acts)
                     place += self._size(case)
             case Phase() | Case():
-                self.counts[at] += 1
-                self._visit(op.body, at + 1)
+                self.counts[at] += once
+                self._visit(op.body, at + 1, once, acts)
+            case SetScalar(array, index, value):
+                self.counts[at] += once
+                if acts:
+                    self.scalars[array][self._value(index)] = self._value(value)
             case _:
-                self.counts[at] += 1
+                self.counts[at] += once
 
     def _size(self, op: Op) -> int:
         """Operations in it, with itself."""
