@@ -96,7 +96,7 @@ class Compilation(Prediction):
         return self.compiled.kernel.source
 
     @property
-    def report(self) -> CostReport:  # type: ignore[override]
+    def report(self) -> CostReport:
         """The predicted step: times in µs, bounds, phases."""
         return self.compiled.cost
 

@@ -54,7 +54,12 @@ def step(variant: Variant, prices: Prices | None = None) -> Program:
         *head(variant, ring),
     )
     pools = tuple(Pool(name) for name in dict.fromkeys(buffer.pool for buffer in declared.buffers))
-    attributes = {"model": "muse-spark", "rows": variant.rows, "experts": variant.experts, "dense": variant.dense}
+    attributes: dict[str, Attribute] = {
+        "model": "muse-spark",
+        "rows": variant.rows,
+        "experts": variant.experts,
+        "dense": variant.dense,
+    }
     name = f"muse_spark_{variant.experts}_{variant.dense}_{variant.rows}"
     return Program(
         name, pools, declared.buffers, declared.arrays, declared.scalars, declared.semaphores, body, DEVICES,
