@@ -18,7 +18,7 @@ def _lines() -> Iterator[str]:
     yield "# Python\n"
     yield (
         module_text(API)
-        .replace("    import schedc", "```python\nimport schedc")
+        .replace("    import schedc", "```python\nimport schedc\n")
         .replace("    made", "made")
         .replace("made.verify()\n", "made.verify()\n```\n")
         + "\n"
