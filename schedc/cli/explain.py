@@ -47,16 +47,18 @@ def fit(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Js
 
       schedc explain fit smollm2-135m --rows 16 --set slot_mib=16
     """
-    from schedc.inspect.explain.fit import explain_fit
+    from schedc.inspect.explain.fit import explain_fit, explain_folder
     from schedc.inspect.subject import of_folder
     from schedc.spec.load import load_spec
 
     folder = compiled_folder(model, options)
     if folder is not None:
         refuse_other_rows(folder, rows)
-    request = of_folder(folder).request if folder is not None else options.request(load_spec(model), rows)
-    with Stages().stage("schedule, and try what would fit"):
-        found = explain_fit(request)
+        found = explain_folder(of_folder(folder))
+    else:
+        request = options.request(load_spec(model), rows)
+        with Stages().stage("schedule, and try what would fit"):
+            found = explain_fit(request)
     _say(found.to_dict(), found.answer, json)
 
 

@@ -1,20 +1,27 @@
 """Writing a file whole or not at all."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from schedc.errors import UserError
 
 
-def write_text(path: Path, text: str) -> None:
-    """Links are followed, permissions of a file that is there are kept. Raises UserError if it cannot be written."""
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """A draft of the same suffix beside `path`, which takes its place when the block ends without an error.
+
+    Links are followed, permissions of a file that is there are kept. Raises UserError if it cannot be written.
+    """
     try:
         target = path.resolve()
         if target.exists() and not target.is_file():
             raise UserError(f"{path}: cannot be written: not a regular file")
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        draft = target.with_name(f".{os.getpid()}.{target.name}")
+        draft.touch()
         try:
-            draft.write_text(text, encoding="utf-8")
+            yield draft
             if target.exists():
                 draft.chmod(target.stat().st_mode & 0o7777)
             draft.replace(target)
@@ -22,3 +29,9 @@ def write_text(path: Path, text: str) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """As `written` does. Raises UserError if it cannot be written."""
+    with written(path) as draft:
+        draft.write_text(text, encoding="utf-8")

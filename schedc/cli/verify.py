@@ -70,10 +70,10 @@ def verify(
     request = options.request(load_spec(model), rows)
     with stages.stage("schedule and prove"):
         compiled = compile_model(request)
+    layers = None if dump is None else layers_of(request, dump)
     if reproducer is not None:
         new_folder(reproducer)
     checked = None if no_check else _check(compiled, timeout, stages, reproducer)
-    layers = None if dump is None else layers_of(request, dump)
     with stages.stage("interpret") as say:
         found = verify_model(request, say, timeout, dump is not None, reproducer)
     compiler = None if checked is None else checked.to_dict()

@@ -11,13 +11,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from schedc.compiler.decisions.decision import to_markdown
+from schedc.compiler.decisions.decision import Decision, to_markdown
 from schedc.compiler.decisions.log import decisions_of
 from schedc.compiler.manifest import INTERFACE, manifest
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.report import CostReport
 from schedc.errors import CheckFailed, UserError
-from schedc.ir.program import ROW_BYTES
+from schedc.ir.errors import IrSyntaxError
+from schedc.ir.program import ROW_BYTES, Program
+from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape, shape_from_dict
 from schedc.spec.model import ModelSpec
@@ -29,6 +31,8 @@ PROFILE = "profile.json"
 DECISIONS, DECISIONS_TEXT = "decisions.json", "decisions.md"
 FILES = (KERNEL, MANIFEST, PROGRAM, REPORT, EXPORT, PROFILE, DECISIONS, DECISIONS_TEXT)
 _IGNORED = "__pycache__"
+_NEEDED = ("spec", "shape", "weights", "target", "policy", "settings", "rows")
+"""Of a manifest: what those that read a folder take for granted."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,21 @@ class Output:
 
     def read(self, name: str) -> str:
         """The text of one of its files. Raises UserError if it is not there."""
-        return _read(self.folder / name)
+        return read_output_file(self.folder / name)
+
+    def program(self) -> Program:
+        """Raises UserError, with the place, if the file is no program."""
+        try:
+            return parse_program(self.read(PROGRAM))
+        except IrSyntaxError as error:
+            raise UserError(f"{self.folder / PROGRAM}: is not a program: {error}; compile again") from None
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """As they were taken when it was compiled. Raises UserError if the log is not there or is none."""
+        try:
+            return tuple(Decision.from_dict(one) for one in json.loads(self.read(DECISIONS)))
+        except (json.JSONDecodeError, KeyError, TypeError):
+            raise UserError(f"{self.folder / DECISIONS}: is not a log of decisions; compile again") from None
 
 
 @contextmanager
@@ -130,10 +148,13 @@ def read_output(folder: Path) -> Output:
         raise UserError(f"{folder}: is not a folder written by `schedc compile`: it has no {MANIFEST}")
     where = folder / MANIFEST
     try:
-        data = json.loads(_read(where))
+        data = json.loads(read_output_file(where))
         if data["interface"] != INTERFACE:
             found = data["interface"]
             raise UserError(f"{where}: has interface {found}, this schedc has {INTERFACE}; compile again")
+        missing = [key for key in _NEEDED if key not in data]
+        if missing:
+            raise UserError(f"{where}: has no {', '.join(missing)}; compile again")
         spec_data, layouts, shape = data["spec"], data["weights"]["layouts"], shape_from_dict(data["shape"])
     except (json.JSONDecodeError, KeyError, TypeError):
         raise UserError(f"{where}: is not a manifest of schedc; compile again") from None
@@ -186,11 +207,14 @@ def _write_json(path: Path, data: Mapping[str, Any] | list[dict[str, Any]]) -> N
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
 
 
-def _read(path: Path) -> str:
+def read_output_file(path: Path) -> str:
+    """Raises UserError if it is not there, or is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: is not text: byte {error.start} is not UTF-8; compile again") from None
 
 
 def _unwritable(folder: Path, error: OSError) -> UserError:

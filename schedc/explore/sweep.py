@@ -53,6 +53,8 @@ def _finite(points: list[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
 
 def draw(found: list[Line], title: str, path: Path) -> None:
     """Raises UserError without matplotlib, or for a suffix that is no picture."""
+    from schedc.cost.picture import save
+
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -71,6 +73,6 @@ def draw(found: list[Line], title: str, path: Path) -> None:
         axes.legend(fontsize=8)
     figure.suptitle(title, fontsize=10)
     try:
-        figure.savefig(path)
-    except ValueError as error:
+        save(figure, path)
+    except (ValueError, OSError) as error:
         raise UserError(f"--plot {path}: {error}") from None

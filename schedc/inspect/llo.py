@@ -17,6 +17,7 @@ from schedc.backends.pallas.aot.bundles import Bundle, lines_of, read_bundles
 from schedc.backends.pallas.aot.compile import compile_with_bundles
 from schedc.backends.pallas.aot.process import Progress
 from schedc.backends.pallas.emit.kernel import Kernel, emit
+from schedc.compiler.output import read_output_file
 from schedc.errors import UserError
 from schedc.inspect.numbered import Numbered
 from schedc.inspect.subject import Subject
@@ -111,6 +112,8 @@ def llo(subject: Subject, timeout: float = 600, progress: Progress | None = None
     if subject.folder is None:
         raise UserError("bundles are of a kernel that was compiled; give a folder written by `schedc compile`")
     kernel = emit(subject.program)
+    if read_output_file(subject.folder / KERNEL_FILE) != kernel.source:
+        raise UserError(f"{subject.folder}: kernel.py is not the kernel of program.ir; compile again")
     made, text = compile_with_bundles(
         subject.folder / KERNEL_FILE,
         subject.target.topology_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from schedc.compiler.output import KERNEL, REPORT
+from schedc.compiler.output import KERNEL, REPORT, read_output_file
 from schedc.compiler.pipeline import Request, limits_of
 from schedc.cost.machine import Machine
 from schedc.cost.routing import DEFAULT_LOAD, Load
@@ -65,10 +65,7 @@ def refused(request: Request) -> DoesNotFit | None:
 def _read(subject: Subject, name: str) -> str | None:
     assert subject.folder is not None
     path = subject.folder / name
-    try:
-        return path.read_text(encoding="utf-8") if path.is_file() else None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    return read_output_file(path) if path.is_file() else None
 
 
 def _compiler_bytes(subject: Subject, report: str) -> dict[str, int] | None:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from schedc.compiler.output import PROFILE, PROGRAM, Output
+from schedc.compiler.output import PROFILE, Output
 from schedc.compiler.pipeline import Request, build
 from schedc.cost.machine import Machine
 from schedc.cost.profile import Profile, read_profile
 from schedc.inspect.flow import Flow, flow_of
 from schedc.ir.program import Program
-from schedc.ir.text_parse import parse_program
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target, parse_target
@@ -62,7 +61,7 @@ class Subject:
 def of_folder(output: Output) -> Subject:
     manifest = output.manifest
     return Subject(
-        parse_program(output.read(PROGRAM)),
+        output.program(),
         output.spec,
         output.shape,
         parse_target(manifest["target"], output.shape.devices),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -62,6 +63,9 @@ class Table:
     def only(self, names: Sequence[str]) -> Table:
         """These columns, in this order."""
         places = [self.index(name) for name in names]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise UserError(f"--columns: {', '.join(twice)} is named twice")
         rows = tuple(tuple(row[at] for at in places) for row in self.rows)
         return replace(self, columns=tuple(self.columns[at] for at in places), rows=rows, brief=())
 
@@ -129,6 +133,8 @@ def _condition(table: Table, text: str) -> Callable[[tuple[Value, ...]], bool]:
         return lambda row: (_text(row[at]) == wanted) == (sign == "=")
     try:
         number = float(wanted.replace("_", ""))
+        if math.isnan(number):
+            raise ValueError
     except ValueError:
         raise UserError(f"--where {text}: {name} is a number, {wanted!r} is none") from None
     compare = _NUMERIC[sign]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from schedc.cost.picture import save
 from schedc.errors import UserError
 from schedc.inspect.vmem_map import Rect, VmemMap
 from schedc.ir.program import ROW_BYTES
@@ -69,7 +70,7 @@ def draw_vmem(vmem: VmemMap, path: Path, title: str, start_us: float = 0.0, end_
         handles.append(Patch(facecolor=CLASH, label="cannot be there together"))
     axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.09), ncols=5, fontsize=8, frameon=False)
     try:
-        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+        save(figure, path)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
 

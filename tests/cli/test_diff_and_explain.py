@@ -48,4 +48,14 @@ def test_explain_step_fit_and_transfer(schedc: Command):
     assert found[0]["constraint"]["kind"] == "data"
     said = schedc("explain", "transfer", MODEL[0], "kv_new", *MODEL[1:]).out
     assert "it cannot start earlier: it moves what is made by merge_newest of attend" in said
-    assert "no transfer is called 'none'" in refused(schedc("explain", "transfer", MODEL[0], "none"))
+    for name in ("none", "", " "):
+        assert f"no transfer is called {name!r}" in refused(schedc("explain", "transfer", MODEL[0], name))
+
+
+def test_what_is_waited_for_at_times_only_says_how_often(schedc: Command):
+    found = schedc("explain", "step", *MODEL, "--json").json()
+    rows = schedc("inspect", "transfers", *MODEL, "--json").json()["rows"]
+    times = {(row["transfer"], round(row["stall"] or 0.0, 2)): row["times"] for row in rows}
+    assert all(times[one["transfer"], round(one["stall_us"], 2)] == one["times"] for one in found["waited"])
+    seldom = next(one for one in found["waited"] if one["waits"] < one["times"])
+    assert f"({seldom['waits']:,} of {seldom['times']:,} times): {seldom['reason']}" in "\n".join(found["answer"])

@@ -42,6 +42,8 @@ def test_the_first_difference_of_the_asked_layers_comes_first():
 def test_bad_phases_and_folders_are_refused_before_anything_runs(schedc: Command, tmp_path):
     model = ("smollm2-135m", "--context", "256", "--no-check")
     assert "has no such phase" in refused(schedc("verify", *model, "--dump", "atend"))
+    assert "has no such phase" in refused(schedc("verify", *model, "--dump", "atend", "--reproducer", "new"))
+    assert not (tmp_path / "new").exists()
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").write_text("")
     assert "is not empty" in refused(schedc("verify", *model, "--reproducer", "full"))

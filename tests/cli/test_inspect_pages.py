@@ -61,7 +61,7 @@ def test_the_map_as_a_picture(schedc: Command, tmp_path: Path) -> None:
     assert schedc(*asked, "map.svg").code == 0
     assert "<svg" in (tmp_path / "map.svg").read_text()
     assert "is written as .svg, .png, .pdf" in refused(schedc(*asked, "map.jpeg"))
-    assert "--to must be more than --from" in refused(schedc(*asked[:-1], "--to", "5", "-o", "map.png"))
+    assert "--from less than --to" in refused(schedc(*asked[:-1], "--to", "5", "-o", "map.png"))
 
 
 @pytest.mark.parametrize("name", ["trace.json", "trace.json.gz", "trace.pftrace", "page.html", "picture.svg"])
@@ -89,8 +89,9 @@ def test_a_folder_is_shown_against_another_policy_of_the_model(schedc: Command, 
     assert said.code == 0, said.err
     text = (tmp_path / "both.html").read_text()
     assert "smollm2-135m, rows 1, context 4096, policy ring against smollm2-135m" in text
-    late = "has been compiled; --policy cannot be given"
-    assert late in refused(schedc("inspect", "timeline", "out", "--against", "just_in_time", "-o", "both.html"))
+    assert schedc("inspect", "timeline", "out", "--against", "just_in_time", "-o", "both.html").code == 0
+    text = (tmp_path / "both.html").read_text()
+    assert "policy ring against smollm2-135m, rows 1, context 4096, policy just_in_time" in text
 
 
 def test_the_page_of_a_folder_has_what_the_compiler_takes(folder: Path) -> None:
@@ -131,3 +132,44 @@ def test_every_command_of_the_page_of_docs_runs(schedc: Command, command: str) -
         assert schedc("compile", "smollm2-135m", "--no-check").code == 0
     said = schedc(*command.split()[1:])
     assert (said.code, said.err) == (0, "") and said.out
+
+
+@pytest.mark.parametrize(
+    "window", [("--from", "30", "--to", "20"), ("--from", "-5"), ("--from", "5000", "--to", "6000"), ("--to", "nan")]
+)
+def test_a_window_that_is_no_part_of_the_step_is_refused(
+    schedc: Command, tmp_path: Path, window: tuple[str, ...]
+) -> None:
+    for asked in (("timeline", "-o", "a.html"), ("timeline", "-o", "a.png"), ("vmem", "-o", "a.svg")):
+        said = refused(schedc("inspect", asked[0], "smollm2-135m", *asked[1:], *window))
+        assert "must be a part of the step, from 0 to" in said
+    assert not list(tmp_path.iterdir()), "nor is anything left"
+
+
+def test_a_map_as_text_has_no_window(schedc: Command) -> None:
+    said = refused(schedc("inspect", "vmem", "smollm2-135m", "--from", "10"))
+    assert said == "--from and --to are for a picture: give it with -o NAME.svg"
+
+
+@pytest.mark.parametrize("suffix", [".svg", ".pdf", ".png"])
+@pytest.mark.parametrize("command", ["vmem", "timeline"])
+def test_the_same_picture_is_the_same_bytes(schedc: Command, tmp_path: Path, command: str, suffix: str) -> None:
+    for name in ("a", "b"):
+        asked = ("inspect", command, "smollm2-135m", "--from", "10", "--to", "14", "-o", f"{name}{suffix}")
+        assert schedc(*asked).code == 0
+    found = [(tmp_path / f"{name}{suffix}").read_bytes() for name in ("a", "b")]
+    assert found[0] == found[1] and b"CreationDate" not in found[0]
+
+
+def test_a_file_that_fails_leaves_the_one_that_was_there(
+    schedc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(tracks: object, path: Path) -> None:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("schedc.inspect.chrome_trace.write_chrome_trace", half)
+    (tmp_path / "a.json").write_text("before")
+    said = refused(schedc("inspect", "timeline", "smollm2-135m", "-o", "a.json"))
+    assert said == "a.json: cannot be written: No space left on device"
+    assert (tmp_path / "a.json").read_text() == "before" and len(list(tmp_path.iterdir())) == 1

@@ -51,6 +51,7 @@ def test_conditions(condition: str, bytes_left: list[int]):
         ("byte>1", "has no column 'byte'; did you mean bytes"),
         ("bytes", "must be like phase~attend"),
         ("bytes>many", "bytes is a number, 'many' is none"),
+        ("bytes!=nan", "bytes is a number, 'nan' is none"),
         ("phase>qkv", "phase is text, which is compared with"),
         ("phase~(", "no regular expression"),
     ],
@@ -65,6 +66,8 @@ def test_columns_are_chosen_in_the_order_they_are_named():
     assert [column.name for column in made.columns] == ["early", "phase"] and made.rows[0] == (-4.9, "expert_up")
     with pytest.raises(UserError, match="transfers has no column 'late'; there are phase, bytes, early"):
         TABLE.only(["late"])
+    with pytest.raises(UserError, match="--columns: phase is named twice"):
+        TABLE.only(["phase", "bytes", "phase"])
 
 
 def test_programs_get_plain_numbers_and_units():

@@ -44,10 +44,13 @@ def decisions(
     folder = compiled_folder(model, options)
     if folder is not None:
         refuse_other_rows(folder, rows)
-    with Stages().stage("schedule"):
-        request = of_folder(folder).request if folder is not None else options.request(load_spec(model), rows)
-        made, program = build(request)
-        log = decisions_of(request, made, program)
+        subject = of_folder(folder)
+        request, program, log = subject.request, subject.program, folder.decisions()
+    else:
+        with Stages().stage("schedule"):
+            request = options.request(load_spec(model), rows)
+            made, program = build(request)
+            log = decisions_of(request, made, program)
     kinds = list(dict.fromkeys(one.kind for one in log))
     if kind is not None and kind not in kinds:
         raise UserError(f"--kind {kind}: the kinds are {', '.join(kinds)}")

@@ -1,5 +1,6 @@
 """What a subcommand of `schedc inspect` looks at: a folder that was compiled, or a model compiled on the fly."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from schedc.inspect.subject import Subject
 
 Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
+
+
+def refuse_window(start: float, end: float | None, step_us: float) -> None:
+    """Of --from and --to, in µs. Raises UserError for what is no part of the step."""
+    last = step_us if end is None else end
+    if not 0.0 <= start < step_us or not start < last < math.inf:
+        raise UserError(
+            f"--from {start:g} --to {last:g}: must be a part of the step, from 0 to {step_us:,.1f} µs, and --from less "
+            "than --to"
+        )
 
 
 def refuse_other_rows(folder: "Output", rows: int) -> None:

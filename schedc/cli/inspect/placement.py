@@ -23,11 +23,9 @@ def placement(
       schedc inspect placement gpt-oss-120b --devices 8 --sort share --reverse
     """
     from schedc.cli.placement_view import placement_lines, placement_table
-    from schedc.compiler.output import PROGRAM
     from schedc.compiler.placement import placement_report
     from schedc.compiler.pricing import schedule
     from schedc.inspect.tables.placement import placement as as_table
-    from schedc.ir.text_parse import parse_program
     from schedc.spec.load import load_spec
     from schedc.target.target import parse_target
 
@@ -35,7 +33,7 @@ def placement(
     if folder is not None:
         refuse_other_rows(folder, rows)
         target = parse_target(folder.manifest["target"], folder.shape.devices)
-        arrays = parse_program(folder.read(PROGRAM)).arrays
+        arrays = folder.program().arrays
         report = placement_report(folder.spec, folder.shape, target, folder.layouts, arrays)
     else:
         request = options.request(load_spec(model), rows)

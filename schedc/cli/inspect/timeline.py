@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, machine_for, subject_of
+from schedc.cli.console import Json, Stages, print_json
+from schedc.cli.files import written
+from schedc.cli.inspect.opened import Rows, machine_for, refuse_window, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
@@ -64,16 +65,14 @@ def timeline(
         raise UserError(f"{output}: a trace has the whole step; --from and --to are for pages and pictures")
     subject = subject_of(model, options, rows)
     facts: dict[str, object] = {"output": str(output)}
-    try:
+    other = [] if against is None else [_other(against, options, rows, subject)]
+    with written(output) as draft:
         if kind in PICTURES:
-            facts |= _picture(subject, assumed, output, start, end)
+            facts |= _picture(subject, assumed, draft, start, end)
         elif kind in TRACES:
-            facts |= _trace(subject, assumed, output)
+            facts |= _trace(subject, assumed, draft)
         else:
-            other = [] if against is None else [_other(against, options, rows, model)]
-            facts |= _page([subject, *other], assumed, output, start, end)
-    except OSError as error:
-        raise UserError(f"{output}: cannot be written: {error.strerror or error}") from None
+            facts |= _page([subject, *other], assumed, draft, start, end)
     if json:
         print_json(facts)
     else:
@@ -97,6 +96,7 @@ def _picture(
 
     made = simulate(subject.program, machine_for([subject], assumed)[0], events=True, load=assumed.load())
     step = made.step_ns / 1e3
+    refuse_window(start, end, step)
     last = step if end is None else end
     rows = dict(subject.program.attributes).get("rows")
     title = f"{subject.spec.name}, rows {rows}, policy {subject.policy}: step of {step:.1f} µs"
@@ -130,20 +130,23 @@ def _page(
 
     machines = machine_for(subjects, assumed)
     shown = [seen(one, machine, assumed.load()) for one, machine in zip(subjects, machines, strict=True)]
+    refuse_window(start, end, max(one.history.timeline.step_ns for one in shown) / 1e3)
     text = page(shown, start, end)
     output.write_text(text, encoding="utf-8")
     return {"step_us": shown[0].history.timeline.step_ns / 1e3, "bytes": len(text.encode())}
 
 
-def _other(text: str, options: ScheduleOptions, rows: int, model: str) -> "Subject":
-    """A folder or a model; else the name of a policy for the same model."""
+def _other(text: str, options: ScheduleOptions, rows: int, first: "Subject") -> "Subject":
+    """A folder or a model; else the name of a policy for the same model, also that of a folder."""
     from dataclasses import replace
 
+    from schedc.inspect.subject import of_request
     from schedc.schedule.registry import POLICIES
     from schedc.spec.load import list_models
 
     if text in POLICIES or ".py:" in text:
-        return subject_of(model, replace(options, policy=text, settings=None), rows)
+        with Stages().stage("schedule"):
+            return of_request(replace(first.request, policy=text, settings=None))
     if Path(text).is_dir():
         return subject_of(text, ScheduleOptions(), 1)
     if text not in list_models() and not Path(text).is_file():

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, machine_for, subject_of
+from schedc.cli.files import written
+from schedc.cli.inspect.opened import Rows, machine_for, refuse_window, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
 from schedc.cli.predict_options import PredictOptions
-from schedc.errors import CheckFailed
+from schedc.errors import CheckFailed, UserError
 
 if TYPE_CHECKING:
     from schedc.inspect.seen import Seen
@@ -40,11 +41,17 @@ def vmem(
 
       schedc inspect vmem out/kimi-k3 --from 100 --to 200 -o vmem.svg
     """
+    if output is None and (start or end is not None):
+        raise UserError("--from and --to are for a picture: give it with -o NAME.svg")
     found, failure = _seen(model, options, assumed, rows)
     if output is not None:
-        from schedc.inspect.vmem_picture import draw_vmem
+        from schedc.inspect.vmem_picture import FORMATS, draw_vmem
 
-        draw_vmem(found.vmem, output, found.history.title, start, end)
+        refuse_window(start, end, found.vmem.step_ns / 1e3)
+        if output.suffix not in FORMATS:
+            raise UserError(f"{output}: a map of VMEM is written as {', '.join(FORMATS)}")
+        with written(output) as draft:
+            draw_vmem(found.vmem, draft, found.history.title, start, end)
     facts = _facts(found.vmem) | ({"picture": str(output)} if output else {}) if json else {}
     if failure is not None and json:
         raise CheckFailed(str(failure), problems=failure.problems, details=failure.details | facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,6 +37,12 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         return {**vars(self), "alternatives": [vars(other) for other in self.alternatives]}
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Decision:
+        """What `to_dict` gives. Raises TypeError and KeyError for what is none."""
+        others = tuple(Alternative(**other) for other in data["alternatives"])
+        return Decision(**{**data, "alternatives": others})
 
 
 def to_markdown(title: str, decisions: Iterable[Decision]) -> str:

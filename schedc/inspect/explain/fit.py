@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.placement import placement_report
 from schedc.errors import CheckFailed
+from schedc.inspect.subject import Subject
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Program, walk
-from schedc.schedule.build import Schedule, capacity_rows
+from schedc.schedule.build import capacity_rows
+from schedc.weights.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,16 @@ def explain_fit(request: Request) -> FitAnswer:
         made, program = build(request)
     except CheckFailed as refusal:
         return FitAnswer(False, str(refusal))
-    return _fits(request, made, program)
+    return _fits(request, made.layouts, program)
 
 
-def _fits(request: Request, made: Schedule, program: Program) -> FitAnswer:
-    report = placement_report(request.spec, request.shape, request.target, made.layouts, program.arrays)
+def explain_folder(subject: Subject) -> FitAnswer:
+    """Of the program that lies there, which fits; what it was scheduled with is not needed any more."""
+    return _fits(subject.request, subject.layouts, subject.program)
+
+
+def _fits(request: Request, layouts: Sequence[Layout], program: Program) -> FitAnswer:
+    report = placement_report(request.spec, request.shape, request.target, layouts, program.arrays)
     hbm = {family.family: family.device for family in report.families}
     hbm |= {"caches": sum(report.caches.values()), "outputs": report.outputs}
     where, live = _fullest(program)

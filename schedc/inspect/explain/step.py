@@ -32,11 +32,14 @@ CAUSES = {
 
 @dataclass(frozen=True)
 class Waited:
-    """A transfer that the core waits for: µs in all, and why it is not there earlier."""
+    """A transfer that the core waits for: µs in all, `waits` of its `times` executions a step, and why those are not
+    there earlier."""
 
     transfer: str
     phase: str
     stall_us: float
+    waits: int
+    times: int
     reason: str
 
 
@@ -76,16 +79,18 @@ def waits(flow: Flow) -> tuple[Waited, ...]:
     """The longest first."""
     by_operation: dict[int, list[int]] = {}
     for index, moved in enumerate(flow.moved):
-        if moved.stall_ns > 0.0:
-            by_operation.setdefault(flow.executed[moved.at].op, []).append(index)
+        by_operation.setdefault(flow.executed[moved.at].op, []).append(index)
     found = []
     for number, indices in by_operation.items():
         op = flow.numbered.ops[number].op
         assert isinstance(op, (Start, RemoteStart))
-        waited = [flow.moved[index] for index in indices]
+        every = [flow.moved[index] for index in indices]
+        waited = [one for one in every if one.stall_ns > 0.0]
+        if not waited:
+            continue
         stall = round(sum(one.stall_ns for one in waited) / 1e3, 3)
         phases = dict.fromkeys(flow.executed[one.wait].phase for one in waited if one.wait is not None)
-        found.append(Waited(transfer_name(op), ", ".join(phases), stall, reason(flow, waited)))
+        found.append(Waited(transfer_name(op), ", ".join(phases), stall, len(waited), len(every), reason(flow, waited)))
     return tuple(sorted(found, key=lambda one: -one.stall_us))
 
 
@@ -102,7 +107,8 @@ def _sentences(cost: CostReport, waited: tuple[Waited, ...]) -> Iterator[str]:
         if time >= 0.01 * cost.step_us:
             yield f"HBM idle {time:,.1f} µs: {CAUSES.get(cause, cause)} ({cause})"
     for one in waited[:3]:
-        yield f"the core waits {one.stall_us:,.1f} µs for {one.transfer} in {one.phase}: {one.reason}"
+        often = "" if one.waits == one.times else f" ({one.waits:,} of {one.times:,} times)"
+        yield f"the core waits {one.stall_us:,.1f} µs for {one.transfer} in {one.phase}{often}: {one.reason}"
     path = cost.critical_path
     if path is not None:
         causes = sorted(path.causes.items(), key=lambda item: -item[1])

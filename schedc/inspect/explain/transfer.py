@@ -90,7 +90,7 @@ def find_transfers(subject: Subject, name: str) -> list[int]:
         return found
     names = {number: transfer_name(op) for number, op in starts.items()}
     found = [number for number in starts if name in (names[number], names[number].split(" -> ")[0])]
-    found = found or [number for number in starts if name in names[number]]
+    found = found or [number for number in starts if name.strip() and name in names[number]]
     if not found:
         listed = ", ".join(dict.fromkeys(names.values()))
         raise UserError(f"no transfer is called {name!r}; there are {listed}")
