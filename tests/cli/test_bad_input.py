@@ -128,7 +128,7 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             ["smollm2-135m", "--set", "dpth=4"],
             "policy ring has no setting dpth; its settings: depth (default 0), slot_mib (default 2.0), "
             "expert_slots (default 0), expert_mib (default 4.0), experts_at_once (default 1), "
-            "experts_by_number (default 0), whole_sums (default 0)",
+            "experts_by_number (default 0), whole_sums (default 0), kv_slots (default 2)",
         ),
         (
             ["smollm2-135m", "--set", "depth", "--set", "slot_mib=big", "--set", "a=1", "--set", "a=2"],
