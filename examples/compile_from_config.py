@@ -24,4 +24,6 @@ def main(config: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(f"usage: python {sys.argv[0]} path/to/config.json")
     main(sys.argv[1])

@@ -1,5 +1,7 @@
 """The command `schedc`: one file a subcommand. Their heavy imports are inside the functions, so that help is quick."""
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -157,7 +159,20 @@ for module in COMMANDS:
     module.register(app)
 
 
+def _unwind_when_terminated() -> None:
+    """So that drafts are removed, and processes that were started end. What was forked from this one ends at once."""
+    own = os.getpid()
+
+    def terminate(number: int, frame: object) -> None:
+        if os.getpid() != own:
+            os._exit(128 + number)
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, terminate)
+
+
 def main() -> None:
+    _unwind_when_terminated()
     try:
         app(prog_name="schedc")
     except BrokenPipeError:  # the reader of our output has gone, as in `schedc inspect ir … | head`

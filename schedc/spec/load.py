@@ -35,6 +35,8 @@ def _folder() -> Path:
 
 
 def _load_file(path: Path) -> ModelSpec:
+    if path.suffix == ".ir" and path.is_file():
+        raise UserError(f"{path}: is a program, not a model spec; `schedc check` and `schedc emit` take programs")
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

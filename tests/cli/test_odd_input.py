@@ -26,3 +26,10 @@ def test_rows_cannot_be_changed_after_compiling(schedc: Command) -> None:
     assert schedc("compile", "smollm2-135m", "--context", "64", "--no-check", "-o", "made").code == 0
     message = refused(schedc("inspect", "buffers", "made", "--rows", "4"), code=2)
     assert message.strip() == "made: has been compiled for rows 1; --rows cannot change that"
+
+
+def test_a_program_where_a_model_is_wanted_is_told_apart(schedc: Command) -> None:
+    Path("mine.ir").write_text("program p {\n}\n")
+    for command in (("compile", "--no-check"), ("inspect", "phases"), ("explain", "step")):
+        message = refused(schedc(*command, "./mine.ir"), code=2)
+        assert message == "mine.ir: is a program, not a model spec; `schedc check` and `schedc emit` take programs"

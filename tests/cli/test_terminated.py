@@ -1,0 +1,22 @@
+"""A command that is told to end leaves nothing half-written, and says so by its exit code."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_a_compilation_that_is_terminated_leaves_no_draft(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "schedc.cli.main", "compile", "gpt-oss-20b", "--no-check", "-o", "out"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list(tmp_path.iterdir()):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (128 + signal.SIGTERM, "")
+    assert list(tmp_path.iterdir()) == []
