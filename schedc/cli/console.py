@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, for programs.")]
 
 PIPED_WIDTH = 120
+_ENOUGH = 100_000
+"""Columns that no table needs."""
 
 Verbosity = Literal["quiet", "normal", "verbose"]
 
@@ -64,6 +66,15 @@ def for_source() -> "Console":
 
 def print_json(data: Any) -> None:
     print(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_whole(drawn: "Table") -> None:
+    """On stdout; where there is no terminal, as wide as it is, a row a line, for those that read it on."""
+    console = to_stdout()
+    if not console.is_terminal:
+        console.width = _ENOUGH
+        console.width = max(PIPED_WIDTH, console.measure(drawn).maximum)
+    console.print(drawn)
 
 
 def simple_table(*columns: str, right: Collection[str] = ()) -> "Table":

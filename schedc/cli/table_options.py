@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from schedc.cli.console import PIPED_WIDTH, print_json, simple_table, to_stdout
+from schedc.cli.console import print_json, print_whole, simple_table, to_stdout
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _PANEL = "Table"
 ALL = "all"
-_ENOUGH = 100_000
-"""Columns that no table needs."""
 
 
 def _option(*names: str, help: str, **settings: Any) -> Any:
@@ -80,11 +78,8 @@ def print_table(table: "Table", options: TableOptions, json: bool) -> None:
         return
     if chosen.brief and options.columns is None:
         chosen = chosen.only(chosen.brief)
-    drawn, console = rich_table(chosen), to_stdout()
-    if not console.is_terminal:  # a row a line, for those that read it on
-        console.width = _ENOUGH
-        console.width = max(PIPED_WIDTH, console.measure(drawn).maximum)
-    console.print(drawn)
+    print_whole(rich_table(chosen))
+    console = to_stdout()
     for note in chosen.notes:
         console.print(note, style="dim")
 

@@ -1,8 +1,14 @@
 """`schedc inspect kernel` and `schedc inspect llo`."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from schedc.cli.console import print_whole
+from schedc.cli.inspect.llo import _phases
+from schedc.inspect.llo import Llo, PhaseBundles
+from schedc.inspect.units import units_table
 
 from .conftest import Command, refused
 
@@ -55,3 +61,10 @@ def test_after_a_check_the_bundles_are_there_at_once(schedc: Command, tmp_path: 
     priced = schedc("inspect", "kernel", "k", "--json").json()
     assert priced["priced_by"].startswith("the compiler's cycles")
     assert priced["step_us"] == report["cost_by_compiler"]["step_us"]
+
+
+def test_names_of_phases_are_whole_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]):
+    units = units_table()
+    phase = PhaseBundles("feed_forward_residual_1_0", bundles=7, operations=Counter(dict.fromkeys(units.names, 1)))
+    print_whole(_phases(Llo((phase,), units, "tpu7x", {}), [phase]))
+    assert "feed_forward_residual_1_0         7" in capsys.readouterr().out

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
+from schedc.cli.console import Json, Stages, print_json, print_whole, simple_table, to_stdout
 from schedc.cli.inspect.opened import Rows, refuse_other_rows
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
 from schedc.errors import UserError
@@ -65,7 +65,7 @@ def decisions(
     for one in chosen:
         console.print(_heading(one), soft_wrap=True)
         if one.alternatives:
-            console.print(_table(one))
+            print_whole(_table(one))
         console.print()
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
+from schedc.cli.console import Json, Stages, print_json, print_whole, simple_table, to_stdout
 from schedc.cli.inspect.opened import subject_of
 from schedc.cli.options import ScheduleOptions
 
@@ -56,10 +56,10 @@ def llo(
         for bundle in shown[0].listing:
             typer.echo(f"{bundle.number:#8x}  {' ;; '.join(bundle.operations) or '(empty)'}")
         return
-    console.print(_phases(made, [*shown, made.whole()] if phase is None else list(shown)), soft_wrap=True)
+    print_whole(_phases(made, [*shown, made.whole()] if phase is None else list(shown)))
     if phase is not None:
         console.print()
-        console.print(_hottest(shown[0]), soft_wrap=True)
+        print_whole(_hottest(shown[0]))
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     console.print(f"{versions}; every loop body once", style="dim")
 
@@ -70,6 +70,7 @@ def _phases(made: "Llo", phases: "list[PhaseBundles]") -> "Table":
     shares = [name for name in units if name not in counted]
     right = ("bundles", "empty", *shares, *counted, "spills")
     table = simple_table("phase", *right, right=right)
+    table.columns[0].no_wrap, table.columns[0].min_width = True, max(len(phase.phase) for phase in phases)
     for phase in phases:
         used = phase.utilisation(made.units, made.chip)
         table.add_row(
