@@ -73,6 +73,7 @@ def explore(
 
       schedc explore smollm2-135m --plan plan.yaml --policies ring,double_buffer --ablate --plot slots.png
     """
+    from schedc.cli.files import require_writable
     from schedc.compiler.placement import require_hbm
     from schedc.compiler.pricing import schedule
     from schedc.cost.machine import Machine
@@ -90,6 +91,9 @@ def explore(
     searching = request.policy in SEARCHES
     if output is not None and not searching:
         raise UserError("--output is for the plan of a search: give --policy search or --policy optimal too")
+    for path in (output, csv, plot, state):
+        if path is not None:
+            require_writable(path)
     named = policies_named(policies or ("ring,double_buffer" if searching or options.plan else "all"))
     plans: dict[str, Plan] = {}
     result: dict[str, Any] = {}

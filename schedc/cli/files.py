@@ -31,6 +31,17 @@ def written(path: Path) -> Iterator[Path]:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
 
 
+def require_writable(path: Path) -> None:
+    """Before work that would be lost. Raises UserError for a path at which `write_text` cannot write."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        raise UserError(f"{path}: cannot be written: not a regular file")
+    if not target.parent.is_dir():
+        raise UserError(f"{path}: cannot be written: there is no folder {target.parent}")
+    if not os.access(target.parent, os.W_OK):
+        raise UserError(f"{path}: cannot be written: no permission to write in {target.parent}")
+
+
 def write_text(path: Path, text: str) -> None:
     """As `written` does. Raises UserError if it cannot be written."""
     with written(path) as draft:

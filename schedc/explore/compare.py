@@ -9,17 +9,20 @@ from schedc.explore.executors import Executor
 from schedc.explore.row import Row, row
 from schedc.explore.setting import Prepared, Setting, prepared
 from schedc.schedule.plan import Plan
-from schedc.schedule.registry import POLICIES, SEARCHES, run_policy
+from schedc.schedule.registry import POLICIES, SEARCHES, find_policy, run_policy
 
 HAND_WRITTEN = "handwritten"
 
 
 def policies_named(text: str) -> list[str]:
-    """`all`, or names with commas between. Raises UserError for a policy that takes a search."""
+    """`all`, or names with commas between. Raises UserError for a policy that takes a search, and one that is none."""
     names = [*POLICIES, HAND_WRITTEN] if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
     searches = [name for name in names if name in SEARCHES]
     if searches:
         raise UserError(f"--policies {text}: {', '.join(searches)} tries many plans: ask for it by --policy")
+    for name in names:
+        if name != HAND_WRITTEN:
+            find_policy(name)
     return names
 
 

@@ -17,7 +17,8 @@ The keys of `plan` are the fields of `Plan`, which says what they mean.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,11 @@ def plan_from_dict(data: Any) -> Plan:
     return part.to_plan()
 
 
+def type_faults(plan: Plan) -> list[str]:
+    """Of a plan that was made in Python, where nothing has looked at the types of what it holds."""
+    return validate(PlanPart, {field.name: _plain(getattr(plan, field.name)) for field in fields(plan)})[1]
+
+
 def write_plan(file: PlanFile) -> str:
     head = {name: value for name, value in dict(file).items() if name != "plan" and value not in ("", None)}
     return format_yaml({**head, "plan": plan_to_dict(file.plan.to_plan())})
@@ -152,8 +158,10 @@ def read_plan(path: Path) -> PlanFile:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Ring):
+        return _plain(vars(value))
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return value

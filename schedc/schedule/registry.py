@@ -47,7 +47,7 @@ def find_policy(name: str) -> Policy:
     modules = POLICIES | SEARCHES
     if name not in modules:
         close = nearest(name, modules)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(modules)}"
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(modules)}."
         raise UserError(f"no policy is called {name!r}; {hint} Your own: ./file.py:function")
     policy: Policy = getattr(importlib.import_module(modules[name]), name)
     return policy
@@ -96,6 +96,8 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
     if fractions:
         given = ", ".join(f"{key}={settings[key]:g}" for key in fractions)
         raise UserError(f"policy {name}: {given} must be a whole number")
+    from schedc.schedule.plan_file import type_faults
+
     try:
         with _prints_on_stderr():
             plan = policy(problem, **settings)
@@ -103,10 +105,19 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
         raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
     if not isinstance(plan, Plan):
         raise UserError(f"policy {name} returned {type(plan).__name__}, not a Plan")
-    problems = check_plan(problem, plan)
+    problems = type_faults(plan) or check_plan(problem, plan)
     if problems:
         raise UserError("\n".join([f"policy {name} gave a plan that cannot be built:", *(f"  {p}" for p in problems)]))
     return plan
+
+
+def _ring_names(plan: Plan) -> list[str]:
+    """A ring's name begins those of its buffer and its semaphores, also in the kernel."""
+    names = [ring.name for ring in plan.rings]
+    faults = [f"{names.count(name)} rings are called {name}; names must differ" for name in sorted(set(names))
+              if names.count(name) > 1]  # fmt: skip
+    faults += [f"ring {name!r} needs a name of letters, digits and _" for name in names if not name.isidentifier()]
+    return faults + [f"ring {ring.name} has no streams; leave it out" for ring in plan.rings if not ring.streams]
 
 
 def check_plan(problem: Problem, plan: Plan) -> list[str]:
@@ -114,6 +125,7 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
     problems = list(site_problems(dict(problem.sites), plan.collectives.items(), plan.wires.items()))
     if not problems:
         problem = problem.at(plan)
+    problems += _ring_names(plan)
     placed = [name for ring_ in plan.rings for name in ring_.streams]
     for stream in problem.streams:
         if placed.count(stream.name) != 1:
@@ -122,6 +134,7 @@ def check_plan(problem: Problem, plan: Plan) -> list[str]:
         if units is None or not 1 <= units <= stream.units:
             problems.append(f"tile_units[{stream.name}] is {units}; it must be in 1..{stream.units}")
     known = {stream.name for stream in problem.streams}
+    problems += [f"tile_units names {name}, which is not a stream" for name in plan.tile_units if name not in known]
     problems += [f"ring {r.name} has an unknown stream {s}" for r in plan.rings for s in r.streams if s not in known]
     chosen = {stream.name for stream in problem.chosen_matrices() + problem.chosen_vectors()}
     for ring_ in plan.rings:

@@ -48,3 +48,15 @@ def test_a_plan_is_written_of_a_search_alone(schedc: Command) -> None:
     refused = schedc("explore", "smollm2-135m", *SMALL, "-o", "plan.yaml")
     assert refused.code == 2
     assert "--output is for the plan of a search" in refused.err
+
+
+def test_what_cannot_be_written_or_is_no_policy_is_said_before_anything_is_searched(
+    schedc: Command, tmp_path: Path
+) -> None:
+    search = ("explore", "smollm2-135m", *SMALL, "--policy", "search", "--rounds", "1000000")
+    for option in ("-o", "--csv", "--plot", "--state"):
+        refused = schedc(*search, option, str(tmp_path / "no" / "file.png"))
+        assert (refused.code, "there is no folder" in refused.err) == (2, True)
+    refused = schedc(*search, "--policies", "ring,rung")
+    assert refused.code == 2
+    assert "no policy is called 'rung'; did you mean ring?" in refused.err

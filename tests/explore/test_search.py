@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from settings import setting
@@ -16,6 +19,7 @@ from schedc.explore.search.improve import Task, improve
 from schedc.explore.search.population import Effort, Found, search
 from schedc.explore.setting import prepared
 from schedc.explore.starts import starts
+from schedc.schedule.registry import run_policy
 
 SETTING = setting("smollm2-135m")
 EXPERTS = setting("gpt-oss-20b", 8)
@@ -68,11 +72,41 @@ def test_an_interrupt_right_after_a_round_was_counted_loses_nothing(tmp_path: Pa
 def test_the_state_of_another_search_is_refused(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     searched(Effort(rounds=1, steps=100, seed=3), state)
-    with pytest.raises(UserError, match=r"is the state of another search .*seed 3, not .*seed 4"):
+    with pytest.raises(UserError, match=r"is the state of another search .*seed 3, .* not .*seed 4,"):
         searched(Effort(rounds=1, steps=100, seed=4), state)
-    state.write_text("[]")
-    with pytest.raises(UserError, match="is not the state of a search"):
-        searched(Effort(rounds=1, steps=100, seed=4), state)
+    with pytest.raises(UserError, match=r"is the state of another search .*steps 100,.* not .*steps 200,"):
+        searched(Effort(rounds=1, steps=200, seed=3), state)
+    other, ring = setting("smollm2-135m", context=512), run_policy("ring", prepared(SETTING).problem, {})
+    with executor() as run, pytest.raises(UserError, match=r"another search .*context 1024,.* not .*context 512,"):
+        search([other], [(0, ring)], Effort(rounds=1, steps=100, seed=3), run, state)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: "[]",
+        lambda data: json.dumps(data | {"round": "one"}),
+        lambda data: json.dumps(data | {"members": [data["members"][0] | {"step_ns": "fast"}]}),
+        lambda data: json.dumps(data | {"members": [data["members"][0] | {"plan": {}}]}),
+    ],
+    ids=["a list", "no round", "no time", "no plan"],
+)
+def test_a_damaged_state_is_refused_by_its_name(change: Callable[[Any], str], tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    searched(Effort(rounds=1, steps=100, seed=3), state)
+    state.write_text(change(json.loads(state.read_text())))
+    with pytest.raises(UserError, match=r"state\.json is not the state of a search"):
+        searched(Effort(rounds=1, steps=100, seed=3), state)
+
+
+def test_a_state_that_cannot_be_kept_is_said_before_the_search(tmp_path: Path) -> None:
+    rounds: list[int] = []
+    with executor() as run, pytest.raises(UserError, match="the state cannot be written"):
+        plans = [(0, plan) for plan in starts(prepared(SETTING).problem).values()]
+        search([SETTING], plans, Effort(1, 10), run, tmp_path / "no" / "s.json", lambda *told: rounds.append(told[0]))
+    assert rounds == []
+    with pytest.raises(UserError, match="the state cannot be read"):
+        searched(Effort(rounds=0), tmp_path)
 
 
 def test_seconds_end_a_search_after_the_round_they_are_over_in() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,7 @@ from schedc.errors import UserError
 from schedc.lower.graph import StepShape
 from schedc.lower.step import StepLowering
 from schedc.schedule.build import problem_of
-from schedc.schedule.plan import Problem, Ring
+from schedc.schedule.plan import Plan, Problem, Ring
 from schedc.schedule.registry import POLICIES, find_policy, run_policy
 from schedc.schedule.tiles import cut
 from schedc.spec.load import load_spec
@@ -101,6 +104,32 @@ def test_all_faults_of_a_plan_are_named_at_once(own: Path, problem: Problem) -> 
     assert "  tile_units[w_qkv] is None; it must be in 1..8" in lines
     assert "  kv_tokens is 7; it must be one of 256, 128, 64, 32, 16" in lines
     assert "  issue names tea, which is not a prefetch; there are kv_newest, kv_older" in lines
+
+
+@pytest.mark.parametrize(
+    ("change", "faults"),
+    [
+        (lambda plan: {"rings": (plan.rings[0], replace(plan.rings[1], name=plan.rings[0].name))},
+         ["2 rings are called weights; names must differ"]),
+        (lambda plan: {"rings": (*plan.rings, Ring("more", (), 2, 1))}, ["ring more has no streams; leave it out"]),
+        (lambda plan: {"rings": (replace(plan.rings[0], name="a b"), *plan.rings[1:])},
+         ["ring 'a b' needs a name of letters, digits and _"]),
+        (lambda plan: {"tile_units": {**plan.tile_units, "w_tea": 1}},
+         ["tile_units names w_tea, which is not a stream"]),
+        (lambda plan: {"tile_units": {**plan.tile_units, "w_o": "2"}, "kv_slots": None},
+         ["kv_slots: must be a whole number, not null", "tile_units.w_o: must be a whole number, not '2'"]),
+        (lambda plan: {"order": None}, ["order: must be a mapping of keys, not null"]),
+    ],
+)  # fmt: skip
+def test_what_no_program_can_be_made_of_is_refused_before_one_is(
+    change: Callable[[Plan], dict[str, Any]], faults: list[str], problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = run_policy("ring", problem, {})
+    changed = replace(plan, **change(plan))
+    monkeypatch.setattr("schedc.schedule.registry.find_policy", lambda name: lambda problem: changed)
+    with pytest.raises(UserError) as error:
+        run_policy("mine", problem, {})
+    assert str(error.value).splitlines()[1:] == [f"  {fault}" for fault in faults]
 
 
 def test_a_policy_that_fails_or_returns_no_plan_is_no_traceback(own: Path, problem: Problem) -> None:

@@ -7,6 +7,7 @@ the search after a round, with what it has found so far.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -64,22 +65,29 @@ class State:
     members: list[Member] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
-        """All or nothing."""
+        """All or nothing. Raises UserError if it cannot be written."""
         data = {**asdict(self), "members": [
             {"plan": plan_to_dict(m.plan), "step_ns": m.step_ns, "setting": m.setting} for m in self.members
         ]}  # fmt: skip
         draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(data), encoding="utf-8")
-        draft.replace(path)
+        try:
+            draft.write_text(json.dumps(data), encoding="utf-8")
+            draft.replace(path)
+        except OSError as error:
+            raise UserError(f"{path}: the state cannot be written: {error.strerror or error}") from None
 
     @classmethod
     def read(cls, path: Path, key: str) -> State:
         """Raises UserError for a file of another search."""
         try:
             data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            members = [Member(plan_from_dict(m["plan"]), m["step_ns"], m["setting"]) for m in data["members"]]
-            state = cls(data["key"], data["round"], data["simulated"], members)
-        except (ValueError, KeyError, TypeError) as error:
+            members = [
+                Member(plan_from_dict(m["plan"]), float(m["step_ns"]), int(m["setting"])) for m in data["members"]
+            ]
+            state = cls(data["key"], int(data["round"]), int(data["simulated"]), members)
+        except OSError as error:
+            raise UserError(f"{path}: the state cannot be read: {error.strerror or error}") from None
+        except (ValueError, KeyError, TypeError, UserError) as error:
             raise UserError(f"{path} is not the state of a search ({error}); remove it, or name another file") from None
         if state.key != key:
             raise UserError(f"{path} is the state of another search ({state.key}, not {key}); name another file")
@@ -115,8 +123,10 @@ def search(
     With `state_file` a search that was interrupted goes on where it was. An interrupt ends it with what it has found;
     before anything has been found it is passed on. Raises UserError if no start can be built and fits.
     """
-    key = f"{settings[0].spec.name} on {settings[0].target.name}, rows {settings[0].shape.rows}, seed {effort.seed}"
+    key = _key(settings, effort)
     state = State.read(state_file, key) if state_file and state_file.exists() else State(key)
+    if state_file:
+        state.write(state_file)
     began = perf_counter()
     try:
         if not state.members:
@@ -134,6 +144,16 @@ def search(
         if not state.members:
             raise
     return _decided(state, settings)
+
+
+def _key(settings: Sequence[Setting], effort: Effort) -> str:
+    """Names all that the rounds follow from, in words what a reader may have changed."""
+    first = settings[0]
+    told = f"{first.spec.name} on {first.target.name}, devices {first.shape.devices}, rows {first.shape.rows}"
+    digest = hashlib.sha256(repr(tuple(settings)).encode()).hexdigest()[:12]
+    return (
+        f"{told}, context {first.shape.context}, seed {effort.seed}, steps {effort.steps}, model and options {digest}"
+    )
 
 
 def _tasks(state: State, settings: Sequence[Setting], effort: Effort) -> tuple[list[int], list[Task]]:
