@@ -15,12 +15,16 @@ RINGS: tuple[Mapping[str, float], ...] = tuple(
 )
 """Settings of the policy `ring`."""
 
+SLOTS = (1.0, 4.0)
+"""Slots of other sizes for the policies that have a choice of them, MiB."""
+
 NOT_STARTED_FROM = ("search", "optimal")
 
 
 def starts(problem: Problem) -> dict[str, Plan]:
-    """By a name, the plan of every policy at its defaults, and rings of several sizes; those that can be built."""
+    """By a name, the plan of every policy at its defaults and with slots of other sizes; those that can be built."""
     asked: list[tuple[str, Mapping[str, float]]] = [(name, {}) for name in POLICIES if name not in NOT_STARTED_FROM]
+    asked += [(name, {"slot_mib": slot}) for name, _ in asked if name != "ring" for slot in SLOTS]
     asked += [("ring", settings) for settings in RINGS]
     found: dict[str, Plan] = {}
     for name, settings in asked:
