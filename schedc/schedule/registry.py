@@ -101,6 +101,8 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
     try:
         with _prints_on_stderr():
             plan = policy(problem, **settings)
+    except UserError as error:
+        raise UserError(f"policy {name}: {error}") from error
     except (Exception, SystemExit) as error:
         raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
     if not isinstance(plan, Plan):

@@ -147,3 +147,12 @@ def test_more_tiles_ahead_than_slots_are_refused() -> None:
 def test_a_tile_wastes_as_little_as_it_can(problem: Problem) -> None:
     head = next(stream for stream in problem.streams if stream.name == "w_head")
     assert head.units % cut(head, 4096) == 0
+
+
+def test_what_a_policy_refuses_itself_is_said_in_its_words(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    def picky(problem: Problem) -> Plan:
+        raise UserError("one device is too few")
+
+    monkeypatch.setattr("schedc.schedule.registry.find_policy", lambda name: picky)
+    with pytest.raises(UserError, match=r"^policy picky: one device is too few$"):
+        run_policy("picky", problem, {})
