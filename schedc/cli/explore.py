@@ -81,7 +81,7 @@ def explore(
     from schedc.explore.compare import compared, policies_named
     from schedc.explore.executors import executor as executor_at
     from schedc.explore.setting import Setting, prepared
-    from schedc.schedule.registry import SEARCHES
+    from schedc.schedule.registry import SEARCHES, SHIPPED
     from schedc.spec.load import load_spec
 
     request = options.request(load_spec(model), rows)
@@ -103,7 +103,7 @@ def explore(
             plans[request.policy] = _proven(setting, found, json) if prove else found.plan
             result["search"] = {"simulated": found.simulated, "rounds": found.rounds}
         elif options.plan or options.policy != ScheduleOptions.policy:
-            name = Path(request.policy).stem if options.plan else request.policy
+            name = Path(request.policy.removeprefix(SHIPPED)).stem if options.plan else request.policy
             plans[f"plan {name}" if options.plan else name] = _planned(setting, request)
         table = compared(setting, named, plans, run)
     best = min((r for r in table if r.step_us is not None), key=lambda r: r.step_us or 0.0, default=None)

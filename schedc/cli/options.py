@@ -214,7 +214,8 @@ class ScheduleOptions:
 
     def _with_plan(self, text: str, model: str, rows: int) -> "ScheduleOptions":
         """With what the plan was made for, where that is not given. Raises UserError for a plan of something else."""
-        from schedc.schedule.plan_file import find_plan, read_plan
+        from schedc.schedule.plan_file import find_plan, list_plans, read_plan
+        from schedc.schedule.registry import SHIPPED
 
         path = find_plan(text)
         file = read_plan(path)
@@ -230,7 +231,8 @@ class ScheduleOptions:
             raise UserError(
                 f"plan {path} is for {', '.join(wrong)}; `schedc explore {model} --policy search` makes one"
             )
-        return replace(self, plan=None, policy=str(path), target=target, devices=devices, context=context)
+        policy = f"{SHIPPED}{text}" if text in list_plans() else text
+        return replace(self, plan=None, policy=policy, target=target, devices=devices, context=context)
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""

@@ -36,14 +36,17 @@ SEARCHES: dict[str, str] = {name: f"schedc.explore.policies.{name}" for name in 
 
 DEFAULT_POLICY = "ring"
 
+SHIPPED = "plan:"
+"""What the name of a plan that comes with schedc begins with, where a policy's name stands."""
+
 
 def find_policy(name: str) -> Policy:
     """The policy called `name`, or the function `name` of a Python file for `path.py:name`."""
     path, separator, function = name.rpartition(":")
     if separator and path.endswith(".py"):
         return _from_file(Path(path), function)
-    if name.endswith((".yaml", ".yml")):
-        return _of_file(Path(name))
+    if name.startswith(SHIPPED) or name.endswith((".yaml", ".yml")):
+        return _of_file(name.removeprefix(SHIPPED))
     modules = POLICIES | SEARCHES
     if name not in modules:
         close = nearest(name, modules)
@@ -53,11 +56,11 @@ def find_policy(name: str) -> Policy:
     return policy
 
 
-def _of_file(path: Path) -> Policy:
-    """The policy that answers with the plan of a file."""
-    from schedc.schedule.plan_file import read_plan
+def _of_file(name: str) -> Policy:
+    """The policy that answers with the plan of a file, or with one that comes with schedc."""
+    from schedc.schedule.plan_file import find_plan, read_plan
 
-    plan = read_plan(path).plan.to_plan()
+    plan = read_plan(find_plan(name)).plan.to_plan()
     return lambda problem: plan
 
 

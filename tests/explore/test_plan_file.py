@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from settings import setting
 
+from schedc.cli.options import ScheduleOptions
+from schedc.compiler.pricing import schedule
 from schedc.errors import UserError
 from schedc.explore.search.improve import Task, improve
 from schedc.explore.setting import prepared
@@ -15,6 +17,7 @@ from schedc.explore.starts import starts
 from schedc.schedule.plan import Plan, Ring
 from schedc.schedule.plan_file import PlanFile, PlanPart, RingPart, plan_part, read_plan, write_plan
 from schedc.schedule.registry import run_policy
+from schedc.spec.load import load_spec
 
 SETTING = setting("gpt-oss-20b", 8)
 
@@ -77,3 +80,10 @@ def test_more_tiles_ahead_than_slots_are_refused(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("ahead: 2", "ahead: 3"))
     with pytest.raises(UserError, match="3 tiles ahead do not fit 2 slots"):
         read_plan(path)
+
+
+def test_a_plan_that_comes_with_schedc_has_the_same_name_on_every_machine(tmp_path: Path) -> None:
+    options = ScheduleOptions(plan="qwen3.5-27b")
+    request = options.request(load_spec("qwen3.5-27b"), 1)
+    made = schedule(request.spec, request.shape, request.target, request.policy, request.settings)
+    assert dict(made.program.attributes)["policy"] == "plan:qwen3.5-27b"
