@@ -117,3 +117,8 @@ def test_no_file_of_ours_is_longer_than_500_lines() -> None:
         if "golden" not in path.parts and (lines := path.read_text().count("\n")) > 500
     ]
     assert not long
+
+
+def test_files_of_tests_in_folders_that_are_no_packages_have_names_of_their_own() -> None:
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    assert sorted(names) == sorted(set(names))
