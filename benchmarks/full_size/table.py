@@ -12,6 +12,10 @@ TABLE = Path(__file__).parent / "table.csv"
 PAGE = ROOT / "docs" / "full_size.md"
 
 
+Key = tuple[str, int, int, str]
+"""Case, rows, context, jax."""
+
+
 @dataclass(frozen=True)
 class Row:
     """What became of one case. Bytes and seconds; `issue_cycles` count every loop body once."""
@@ -38,7 +42,7 @@ class Row:
     """As the simulation predicts it."""
 
     @property
-    def key(self) -> tuple[str, int, int, str]:
+    def key(self) -> Key:
         return self.case, self.rows, self.context, self.jax
 
 
