@@ -22,7 +22,9 @@ from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.emit.kernel import emit
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.step_cycles import step_cycles
+from schedc.cost.inputs import default_inputs
 from schedc.cost.operations import CycleTable
+from schedc.cost.routing import Load
 from schedc.errors import SchedcError
 from schedc.ir.program import Program
 from schedc.lower.collectives.choose import communication_for
@@ -41,8 +43,7 @@ def measured(request: Request, position: int, timeout: float) -> tuple[Program, 
         path = Path(folder) / "kernel.py"
         path.write_text(kernel.source, encoding="utf-8")
         made = compile_kernel(path, request.target.topology_name, request.shape.devices, timeout=timeout)
-    rows = next(scalars.length for scalars in program.scalars if scalars.name == "position")
-    inputs = {"position": [position] * rows}
+    inputs = default_inputs(program, position, Load(experts="mean"))
     return program, step_cycles(program, kernel, made, CycleTable.on(request.target), inputs)
 
 
