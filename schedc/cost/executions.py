@@ -86,7 +86,9 @@ class _Counter:
         return holds(condition, self.counters.__getitem__, self._element, self.rank)
 
     def _element(self, array: str, index: int) -> int:
-        return self.scalars[array][index]
+        """What stands under a guard that does not hold is counted and not executed: its index may lie outside."""
+        values = self.scalars[array]
+        return values[min(max(index, 0), len(values) - 1)]
 
 
 def _computes(ops: tuple[Op, ...]) -> bool:
