@@ -3,19 +3,23 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
+from schedc.cli.files import require_suffix, require_writable, write_text
 from schedc.cli.inspect.opened import Rows, subject_of
 from schedc.cli.options import ModelOrFolder, ScheduleOptions, with_schedule_options
 from schedc.errors import UserError
+from schedc.inspect.diff_text import figure, placed, places, sizes, us
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from schedc.inspect.diff import BufferChange, Diff
+    from schedc.inspect.subject import Subject
 
 _MOST = 12
 
@@ -36,35 +40,61 @@ def diff(
         str, typer.Option("--b", metavar="OPTIONS", help="Options of the second model alone, as '--set depth=4'.")
     ] = "",
     every: Annotated[bool, typer.Option("--all", help="All lines, not the largest changes alone.")] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE.html",
+            help="Write a page too: both timelines below each other, what differs listed, what moved marked.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Say what differs between two compiled folders, or models with options, and what that changed.
 
     Where transfers are issued, the order of phases, rings and tiles, addresses; and the time by phase, VMEM and idle
-    HBM that go with it. Exit code 0 whether they differ or not.
+    HBM that go with it: as a summary, and with --html in the page of `schedc inspect timeline`, which draws both.
+    Exit code 0 whether they differ or not.
 
     Examples:
 
       schedc diff out/before out/after
 
-      schedc diff smollm2-135m smollm2-135m --a '--policy just_in_time' --b '--policy ring --set depth=4'
+      schedc diff smollm2-135m smollm2-135m --a '--policy just_in_time' --b '--policy ring --set depth=4' --html d.html
 
       schedc diff out/kimi-k3 kimi-k3 --b '--target tpu7x:2x2x4 --set slot_mib=4' --json
     """
-    from pathlib import Path
-
     from schedc.inspect.diff import diff as difference
 
+    if html is not None:
+        require_suffix(html, (".html",), "a page is written as")
+        require_writable(html)
     both = []
     for name, text, extra in (("--a", first, of_first), ("--b", second, of_second)):
         asked = _with(options, extra, name)
         both.append(subject_of(text, ScheduleOptions() if Path(text).is_dir() and not extra else asked, rows))
     with Stages().stage("compare"):
         found = difference(both[0], both[1])
+    if html is not None:
+        with Stages().stage("draw both"):
+            write_text(html, _page(found, both[0], both[1]))
     if json:
-        print_json(found.to_dict())
-    else:
-        _show(to_stdout(), found, every)
+        print_json(found.to_dict() | ({} if html is None else {"html": str(html)}))
+        return
+    _show(to_stdout(), found, every)
+    if html is not None:
+        typer.echo(f"\nwrote {html}")
+
+
+def _page(found: "Diff", first: "Subject", second: "Subject") -> str:
+    from schedc.inspect.diff import priced_alike
+    from schedc.inspect.diff_data import diff_data
+    from schedc.inspect.html_page import page
+    from schedc.inspect.seen import seen
+
+    machines = priced_alike(first, second)
+    shown = [seen(one, machine) for one, machine in zip((first, second), machines, strict=True)]
+    return page(shown, differs=diff_data(found, first.program, second.program))
 
 
 def _with(shared: ScheduleOptions, text: str, option: str) -> ScheduleOptions:
@@ -100,21 +130,21 @@ def _show(console: "Console", found: "Diff", every: bool) -> None:
         console.print(f"{name}: {one or 'none'} -> {other or 'none'}", soft_wrap=True)
     _figures(console, found)
     _table(console, "phases", ("phase", "first µs", "second µs", "change", "stall"), [
-        (p.phase, _us(p.first_us), _us(p.second_us), f"{p.change_us:+,.2f}",
+        (p.phase, us(p.first_us), us(p.second_us), f"{p.change_us:+,.2f}",
          f"{p.second_stall_us - p.first_stall_us:+,.2f}")
         for p in sorted(found.phases, key=lambda p: -abs(p.change_us))
     ], every)  # fmt: skip
     if found.reordered:
         console.print(f"\nphases that stand elsewhere: {', '.join(found.reordered)}", soft_wrap=True)
     _table(console, "transfers issued elsewhere", ("transfer", "first", "second"), [
-        (m.transfer, _places(m.first), _places(m.second)) for m in found.moved
+        (m.transfer, places(m.first), places(m.second)) for m in found.moved
     ], every)  # fmt: skip
     _table(console, "tiles", ("transfer", "first bytes", "second bytes"), [
-        (t.transfer, _sizes(t.first), _sizes(t.second)) for t in found.tiled
+        (t.transfer, sizes(t.first), sizes(t.second)) for t in found.tiled
     ], every)  # fmt: skip
-    sizes = [change for change in found.buffers if not change.only_address]
+    resized = [change for change in found.buffers if not change.only_address]
     _table(console, "buffers", ("buffer", "first", "second"), [
-        (b.buffer, _placed(b.first), _placed(b.second)) for b in sizes
+        (b.buffer, placed(b.first), placed(b.second)) for b in resized
     ], every)  # fmt: skip
     _addresses(console, [change for change in found.buffers if change.only_address], every)
 
@@ -124,11 +154,8 @@ def _figures(console: "Console", found: "Diff") -> None:
         console.print("no figure of the prediction differs")
         return
     table = simple_table("", "first", "second", "change", "", right=("first", "second", "change"))
-    for figure in found.figures:
-        digits = 1 if figure.unit == "µs" else 0
-        one, other = f"{figure.first:,.{digits}f}", f"{figure.second:,.{digits}f}"
-        share = f"{figure.change / figure.first:+.1%}" if figure.first else ""
-        table.add_row(f"{figure.name} {figure.unit}".strip(), one, other, f"{figure.change:+,.{digits}f}", share)
+    for one in found.figures:
+        table.add_row(*figure(one))
     console.print()
     console.print(table)
 
@@ -152,25 +179,5 @@ def _addresses(console: "Console", changes: "list[BufferChange]", every: bool) -
     if changes and not every:
         console.print(f"\n{len(changes)} buffers of the same size lie elsewhere (--all)")
     elif changes:
-        rows = [(c.buffer, _placed(c.first), _placed(c.second)) for c in changes]
+        rows = [(c.buffer, placed(c.first), placed(c.second)) for c in changes]
         _table(console, "addresses", ("buffer", "first", "second"), rows, True)
-
-
-def _us(value: float | None) -> str:
-    return "" if value is None else f"{value:,.2f}"
-
-
-def _places(phases: Any) -> str:
-    """`qkv ×29, head ×2`"""
-    return ", ".join(f"{phase or 'no phase'} ×{times}" for phase, times in phases.items()) or "nowhere"
-
-
-def _sizes(sizes: tuple[int, ...]) -> str:
-    return ", ".join(f"{size:,}" for size in sizes) or "none"
-
-
-def _placed(buffer: tuple[int, int, int | None] | None) -> str:
-    if buffer is None:
-        return "none"
-    rows, slots, address = buffer
-    return f"{f'{slots} slots of ' if slots > 1 else ''}{rows:,} rows at {address}"

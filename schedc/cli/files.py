@@ -1,7 +1,7 @@
 """Writing a file whole or not at all."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,6 +29,14 @@ def written(path: Path) -> Iterator[Path]:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def require_suffix(path: Path, known: Sequence[str], what: str) -> str:
+    """The one of `known` that it ends with. `what` is said before their list; raises UserError for any other."""
+    found = next((suffix for suffix in known if path.name.endswith(suffix) and path.name != suffix), None)
+    if found is None:
+        raise UserError(f"{path}: {what} {', '.join(known)}")
+    return found
 
 
 def require_writable(path: Path) -> None:

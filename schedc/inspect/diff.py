@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport, predict
 from schedc.inspect.numbered import Numbered, transfer_name
 from schedc.inspect.subject import Subject
@@ -99,10 +100,15 @@ class Diff:
         return {**asdict(self), "figures": figures}
 
 
-def diff(first: Subject, second: Subject) -> Diff:
-    """Both are priced by the compiler's cycles if both have been checked by it, else by the table of operations."""
+def priced_alike(first: Subject, second: Subject) -> list[Machine]:
+    """With the compiler's cycles if it has checked both, else by the table of operations."""
     profiled = first.profile is not None and second.profile is not None
-    costs = [predict(s.program, s.target, machine=s.priced if profiled else s.machine) for s in (first, second)]
+    return [subject.priced if profiled else subject.machine for subject in (first, second)]
+
+
+def diff(first: Subject, second: Subject) -> Diff:
+    machines = priced_alike(first, second)
+    costs = [predict(s.program, s.target, machine=m) for s, m in zip((first, second), machines, strict=True)]
     before, after = Numbered(first.program), Numbered(second.program)
     return Diff(
         settings=_settings(first, second),

@@ -9,19 +9,36 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from schedc.inspect.page_data import schedule_data
 from schedc.inspect.seen import Seen
 
 PARTS = Path(__file__).with_name("page")
-SCRIPTS = ("data.js", "colours.js", "axis.js", "slices.js", "lanes.js", "vmem.js", "details.js", "main.js")
+SCRIPTS = (
+    "data.js",
+    "colours.js",
+    "axis.js",
+    "slices.js",
+    "lanes.js",
+    "vmem.js",
+    "details.js",
+    "differences.js",
+    "main.js",
+)
 """In the order in which they are put together."""
 
 
-def page(shown: Sequence[Seen], start_us: float = 0.0, end_us: float | None = None) -> str:
-    """One schedule, or two below each other on the same axis of time, with `start_us` to `end_us` in view at first."""
+def page(
+    shown: Sequence[Seen], start_us: float = 0.0, end_us: float | None = None, differs: dict[str, Any] | None = None
+) -> str:
+    """One schedule, or two below each other on the same axis of time, with `start_us` to `end_us` in view at first.
+
+    `differs`: of two, what `diff_data` says of them.
+    """
     data = {
         "schedules": [schedule_data(one) for one in shown],
+        "differs": differs,
         "view": [round(start_us * 1e3), None if end_us is None else round(end_us * 1e3)],
     }
     packed = gzip.compress(json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode(), mtime=0)

@@ -1,5 +1,10 @@
 """`schedc diff` and `schedc explain`."""
 
+import base64
+import gzip
+import json
+from pathlib import Path
+
 import pytest
 
 from .conftest import Command, refused
@@ -18,6 +23,27 @@ def test_diff_of_two_folders_and_of_models_says_the_same(schedc: Command):
     said = schedc("diff", "a", "b").out
     assert "policy: ring -> just_in_time" in said and "transfers issued elsewhere" in said and "qkv ×30" in said
     assert "(--all)" in said and "(--all)" not in schedc("diff", "a", "b", "--all").out
+
+
+def test_diff_writes_the_page_of_both(schedc: Command, tmp_path: Path):
+    said = schedc("diff", MODEL[0], *MODEL, "--b", "--policy just_in_time", "--html", "both.html")
+    assert said.code == 0 and said.out.endswith("\nwrote both.html\n") and "transfers issued elsewhere" in said.out
+    text = (tmp_path / "both.html").read_text(encoding="utf-8")
+    assert "policy ring against smollm2-135m, rows 1, context 512, policy just_in_time" in text
+    packed = text.split('id="data" type="application/octet-stream">')[1].split("<")[0]
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
+    found = schedc("diff", MODEL[0], *MODEL, "--b", "--policy just_in_time", "--json").json()
+    assert [entry[0] for entry in data["differs"]["moved"]] == [one["transfer"] for one in found["moved"]]
+    step = next(one["first"] for one in found["figures"] if one["name"] == "step")
+    assert data["schedules"][0]["step"] == pytest.approx(1e3 * step, abs=1), "both are priced alike"
+    told = schedc("diff", MODEL[0], *MODEL, "--html", "same.html", "--json").json()
+    assert told["html"] == "same.html" and told["same_program"]
+
+
+@pytest.mark.parametrize("name", ["both.png", "both", ".html", "no/where/both.html"])
+def test_a_page_that_cannot_be_is_refused_before_anything_is_compiled(schedc: Command, name: str):
+    said = refused(schedc("diff", "no-such-model", "nor-this", "--html", name))
+    assert said.startswith(f"{name}: ") and "no-such-model" not in said
 
 
 def test_diff_of_the_same_is_said_and_is_no_failure(schedc: Command):

@@ -7,6 +7,7 @@ import pytest
 from schedc.compiler.pipeline import Request
 from schedc.cost.report import predict
 from schedc.inspect.diff import diff
+from schedc.inspect.diff_data import diff_data
 from schedc.inspect.subject import Subject, of_request
 from schedc.ir.program import Loop, Phase
 from schedc.lower.graph import StepShape
@@ -69,3 +70,17 @@ def test_phases_that_stand_elsewhere_are_named(ring: Subject):
     other = replace(ring.program, body=tuple(body))
     found = _reordered(Numbered(ring.program), Numbered(other))
     assert len(found) == 1 and found[0] in (names[1], names[2])
+
+
+def test_starts_are_marked_where_the_other_has_fewer(ring: Subject):
+    late = subject("just_in_time")
+    found = diff(ring, late)
+    entries = {entry[0]: entry for entry in diff_data(found, ring.program, late.program)["moved"]}
+    assert len(entries) == len(found.moved) > 0
+    for one in found.moved:
+        marked: tuple[list[int], list[int]] = (entries[one.transfer][3], entries[one.transfer][4])
+        for side, own, other, operations in ((ring, one.first, one.second, marked[0]),
+                                             (late, one.second, one.first, marked[1])):  # fmt: skip
+            placed = [side.flow.numbered.ops[number] for number in operations]
+            assert {p.phase for p in placed} == {phase for phase in own if own[phase] > other.get(phase, 0)}
+    assert diff_data(diff(ring, ring), ring.program, ring.program)["moved"] == []

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from schedc.cli.options import ScheduleOptions
+from schedc.inspect.diff import Diff, diff
+from schedc.inspect.diff_data import diff_data
 from schedc.inspect.html_page import page
 from schedc.inspect.page_data import decode, schedule_data
 from schedc.inspect.runs import runs_of
 from schedc.inspect.seen import seen
-from schedc.inspect.subject import of_request
+from schedc.inspect.subject import Subject, of_request
 from schedc.spec.load import load_spec
 from tests.inspect.browser import HEIGHT, WIDTH, opened, started
 from tests.inspect.compiled import MODELS, seen_model
@@ -33,13 +35,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {model: page([seen_model(model)]) for model in MODELS}
     made["both"] = page([seen_model(model) for model in MODELS])
+    first, second, found = differing()
+    made["differs"] = page([seen(first), seen(second)], differs=diff_data(found, first.program, second.program))
     for name, text in made.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in made}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", [*MODELS, "both"])
+@pytest.mark.parametrize("name", [*MODELS, "both", "differs"])
 def test_it_opens_without_errors_and_all_text_can_be_read(
     browser: Any, pages: dict[str, Path], name: str, scheme: str
 ) -> None:
@@ -183,6 +187,42 @@ def test_two_schedules_are_below_each_other_on_the_same_axis(browser: Any, pages
         assert shown.view() == before, "over the names of the lanes the wheel scrolls"
 
 
+def test_what_differs_is_listed_and_what_moved_is_marked_and_found(browser: Any, pages: dict[str, Path]) -> None:
+    first, second, found = differing()
+    step = next(figure for figure in found.figures if figure.name == "step")
+    with opened(browser, pages["differs"]) as shown:
+        listed = shown.tab.inner_text("#details")
+        assert f"{step.first:,.1f}" in listed and f"{step.change:+,.1f}" in listed
+        assert all(one.transfer in listed for one in found.moved)
+        for panel, subject, own, other in ((0, first, "first", "second"), (1, second, "second", "first")):
+            marked = shown.tab.evaluate(f"timeline.panels[{panel}].moved.n")
+            sides = [(getattr(one, own), getattr(one, other)) for one in found.moved]
+            more = [n for here, there in sides for phase, n in here.items() if n > there.get(phase, 0)]
+            assert 30 < marked == sum(more) < len(subject.flow.moved)
+        entry = next(n for n, one in enumerate(found.moved) if one.transfer == "w_qkv -> weights_slot")
+        times = []
+        for _ in range(2):
+            shown.tab.click(f"[data-moved='{entry}'][data-panel='0']")
+            shown.settle()
+            said = shown.tab.inner_text("#details")
+            assert said.startswith("start w_qkv -> weights_slot") and "started elsewhere in the other" in said
+            assert ", qkv" in said and shown.tab.evaluate("timeline.pinned.panel.letter") == "A"
+            times.append(shown.tab.evaluate("timeline.pinned.time"))
+            shown.tab.evaluate("timeline.say(null)")
+        assert times[0] < times[1], "the next one"
+        shown.tab.keyboard.press("Escape")
+        shown.tab.click("#differences")
+        assert "Getting about" in shown.tab.inner_text("#details")
+        shown.tab.click("#differences")
+        assert "Transfers issued elsewhere" in shown.tab.inner_text("#details")
+        assert shown.said == []
+
+
+def test_a_page_of_one_schedule_lists_no_differences(browser: Any, pages: dict[str, Path]) -> None:
+    with opened(browser, pages["smollm2-135m"]) as shown:
+        assert not shown.tab.is_visible("#differences") and "Getting about" in shown.tab.inner_text("#details")
+
+
 def test_the_same_schedule_gives_the_same_page() -> None:
     found = seen_model("smollm2-135m")
     assert page([found]) == page([found])
@@ -215,6 +255,14 @@ def test_the_page_of_a_step_of_kimi_k3_is_small_and_opens(browser: Any, tmp_path
     with opened(browser, tmp_path / "k3.html") as shown:
         assert shown.view() == (0, round(found.history.timeline.step_ns))
         assert shown.said == []
+
+
+@cache
+def differing() -> tuple[Subject, Subject, Diff]:
+    """SmolLM2 just in time, and with a ring."""
+    options = (ScheduleOptions(policy="just_in_time", context=1024), ScheduleOptions(context=1024))
+    first, second = (of_request(one.request(load_spec("smollm2-135m"))) for one in options)
+    return first, second, diff(first, second)
 
 
 @cache

@@ -109,6 +109,7 @@ function describeTransfer(panel, i) {
     rows.push(["first used", `${micros(core.began[hbm.use[i]])} by ${ops.name[core.op[hbm.use[i]]]}, ${where(one, core.began[hbm.use[i]])}`]);
     related.push(["core", hbm.use[i]]);
   }
+  if (panel.moves?.ops.has(op)) rows.push(["", "started elsewhere in the other schedule"]);
   if (panel.onPath.has(i)) rows.push(["", "on the critical path"]);
   return { title: ops.name[op], rows, op, related, chain: true };
 }

@@ -3,10 +3,12 @@
 const LABEL_FONT = "12px system-ui, 'DejaVu Sans', sans-serif";
 
 class Panel {
-  constructor(one, axis, letter) {
+  constructor(one, axis, letter, moves) {
     this.one = one;
     this.axis = axis;
     this.letter = letter;
+    this.moves = moves;
+    this.moved = moves && startsOf(one, moves.ops);
     this.onPath = new Set(one.path.transfer.filter((i) => i >= 0));
     this.rows = rowsOf(one.hbm);
     this.routes = rowsOf(one.links, true);
@@ -25,6 +27,7 @@ class Panel {
     if (two) add("title", "", 16, 2);
     if (this.one.layers.n) add("layers", "layers", two ? 13 : 15, 2);
     add("phases", "phases", two ? 15 : 19, 2);
+    if (this.moved) add("moved", "moved", 10, 3);
     add("core", "core", two ? 20 : 32, two ? 3 : 4);
     add("path", "critical path", 14, 2);
     add("idle", "HBM idle", 14, 2);
@@ -68,7 +71,10 @@ class Panel {
         colour: (i) => familyColour(one.phases.families[one.phases.name[i]]),
         label: (i) => one.phases.families[one.phases.name[i]],
       });
-    } else if (kind === "core") this.drawCore(ctx, lane);
+      const elsewhere = (i) => this.moves.reordered.has(one.phases.names[one.phases.name[i]]);
+      if (this.moves) underline(ctx, axis, one.phases, lane, elsewhere);
+    } else if (kind === "moved") drawMoved(ctx, axis, this.moved, lane);
+    else if (kind === "core") this.drawCore(ctx, lane);
     else if (kind === "path") {
       const colours = [ink("issue"), ink("path"), ink("exchange")];
       drawSpans(ctx, axis, one.path, y, height, {
@@ -182,6 +188,10 @@ class Panel {
       const row = this.routes[Number(lane.kind.slice(4))];
       const at = nearest(row, time, axis.perPixel * 2);
       return at >= 0 ? found("links", row.index[at]) : null;
+    }
+    if (lane.kind === "moved") {
+      const at = nearest(this.moved, time, axis.perPixel * 3);
+      return at >= 0 ? found(...this.moved.things[at]) : null;
     }
     if (lane.kind === "vmem") return hitVmem(this, lane, time, y);
     if (lane.kind === "bandwidth") return found("bandwidth", 0);

@@ -10,8 +10,8 @@ async function begin() {
   const saved = new URLSearchParams(location.search).get("theme");
   setTheme(saved || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
   const axis = new Axis(Math.max(...schedules.map((one) => one.step)));
-  const panels = schedules.map((one, n) => new Panel(one, axis, schedules.length > 1 ? "AB"[n] : ""));
-  const page = new Page(axis, panels);
+  const panels = schedules.map((one, n) => new Panel(one, axis, schedules.length > 1 ? "AB"[n] : "", moves(data.differs, n)));
+  const page = new Page(axis, panels, data.differs);
   const [from, to] = data.view;
   $("status").textContent = "";
   page.layout();
@@ -20,9 +20,10 @@ async function begin() {
 }
 
 class Page {
-  constructor(axis, panels) {
+  constructor(axis, panels, differs) {
     this.axis = axis;
     this.panels = panels;
+    this.differs = differs;
     this.hovered = null;
     this.pinned = null;
     this.asked = false;
@@ -33,7 +34,8 @@ class Page {
     this.pointer();
     this.overviewPointer();
     this.keys();
-    $("details").innerHTML = detailsOf(null);
+    this.differences();
+    this.say(null);
     $("fit").onclick = () => axis.show(0, axis.end);
     $("theme").onclick = () => {
       setTheme(theme() === "dark" ? "light" : "dark");
@@ -66,11 +68,60 @@ class Page {
       swatch(ink("issue"), "issues"),
       `<span><i class="waits"></i>core waits</span>`,
       swatch(ink("path"), "critical transfer"),
+      ...(this.differs ? [swatch(ink("moved"), "moved")] : []),
       ...(this.panels.some(({ one }) => one.links.n) ? [swatch(ink("exchange"), "critical exchange")] : []),
     ];
     const met = new Set(this.panels.flatMap(({ one }) => [...one.idle.cause]));
     const causes = CAUSES.flatMap((name, i) => (met.has(i) ? [swatch(causeColour(i), `idle: ${name}`)] : []));
     $("legend").innerHTML = [...families, ...others, ...causes].join("");
+  }
+
+  // What is pointed at; if nothing is, what differs between the two schedules, or how to get about.
+  say(thing) {
+    $("details").innerHTML = !thing && this.listing ? differencesOf(this.differs) : detailsOf(thing);
+  }
+
+  differences() {
+    this.listing = Boolean(this.differs);
+    const button = $("differences");
+    button.hidden = !this.differs;
+    button.onclick = () => {
+      this.listing = !this.listing || Boolean(this.pinned);
+      this.pin(null);
+      button.setAttribute("aria-pressed", String(this.listing));
+    };
+    $("details").addEventListener("click", (event) => {
+      const asked = event.target.closest("[data-moved]");
+      if (asked) this.showMoved(Number(asked.dataset.moved), Number(asked.dataset.panel));
+    });
+  }
+
+  // The next execution in view's order of a transfer that is started elsewhere in the other schedule; the first after the last.
+  showMoved(entry, number) {
+    const panel = this.panels[number];
+    const ops = new Set(this.differs.moved[entry][3 + number]);
+    const same = this.pinned && this.pinned.panel === panel && this.pinned.entry === entry;
+    const after = same ? this.pinned.time : -1;
+    let best = null;
+    for (const kind of ["hbm", "links"]) {
+      const column = panel.one[kind];
+      const found = [...column.issued.keys()].filter((i) => ops.has(column.op[i]));
+      const i = found.find((at) => column.issued[at] > after);
+      if (i !== undefined && (!best || column.issued[i] < best.time)) best = { panel, kind, i, time: column.issued[i], entry };
+    }
+    if (!best) {
+      if (same) {
+        this.pinned = null;
+        this.showMoved(entry, number);
+      }
+      return;
+    }
+    const length = Math.min(this.axis.to - this.axis.from, 40000);
+    this.axis.show(best.time - length / 3, best.time + (2 * length) / 3);
+    this.pin(best);
+    const lane = panel.lane(best.kind === "hbm" ? "hbm" : "core");
+    const { height } = this.stage.getBoundingClientRect();
+    if (lane.y < this.stage.scrollTop + 22 || lane.y + lane.height > this.stage.scrollTop + height) this.stage.scrollTop = panel.lanes[0].y - 22;
   }
 
   layout() {
@@ -193,13 +244,13 @@ class Page {
       tip.style.left = `${Math.min(event.clientX + 14, innerWidth - width - 8)}px`;
       tip.style.top = `${event.clientY + 18 + height > $("details").getBoundingClientRect().top ? event.clientY - height - 12 : event.clientY + 18}px`;
     }
-    if (!this.pinned) $("details").innerHTML = detailsOf(thing);
+    if (!this.pinned) this.say(thing);
     this.mark();
   }
 
   pin(thing) {
     this.pinned = thing;
-    $("details").innerHTML = detailsOf(thing || this.hovered);
+    this.say(thing || this.hovered);
     this.mark();
   }
 
