@@ -16,6 +16,9 @@ from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
 
+IN_TURN = "kv: sequence"
+"""The rule by which devices that read the same cache have its tiles in turn."""
+
 SMALL = "norms, biases"
 """What is on every device and belongs to no family of projections; tables of rotations are among it."""
 
@@ -183,7 +186,7 @@ def _taken(made: Schedule) -> int:
 
 
 def remedies(shape: StepShape, target: Target, otherwise: Callable[[StepShape], Schedule]) -> list[str]:
-    """Of every single change, the smallest that fits."""
+    """Of every single change, the smallest that fits: of the placement first, which takes nothing away."""
 
     def fits(other: StepShape) -> bool:
         try:
@@ -191,11 +194,14 @@ def remedies(shape: StepShape, target: Target, otherwise: Callable[[StepShape], 
         except SchedcError:
             return False
 
+    in_turn = replace(shape, placement=shape.placement.model_copy(update={"kv": "sequence"}))
+    turned = shape.devices > 1 and shape.placement.kv != "sequence" and fits(in_turn)
     larger = (n for n in _divisors(target.devices) if n > shape.devices)
     more = next((n for n in larger if fits(replace(shape, devices=n))), None)
     context = _largest(shape.context, lambda n: fits(replace(shape, context=n)))
     rows = _largest(shape.rows, lambda n: fits(replace(shape, rows=n)))
     return [
+        *([f"{IN_TURN} in the rules of --placement"] if turned else []),
         *([f"--devices {more}"] if more else []),
         *([f"--context {context}"] if context else []),
         *([f"--rows {rows}"] if rows else []),

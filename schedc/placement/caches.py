@@ -1,4 +1,5 @@
-"""Which heads of a cache, or of states, a device keeps: those that its query heads read, or its value heads."""
+"""Which heads of a cache, or of states, a device keeps, and which tiles: those that its query heads read, or its value
+heads; all tiles, or in turn with the other devices whose query heads read the same."""
 
 from __future__ import annotations
 
@@ -19,3 +20,19 @@ CACHED_HEADS: dict[str, Callable[..., Split]] = {
 
 def cached_heads(mixer: Mixer, devices: int, rules: PlacementRules) -> Split:
     return CACHED_HEADS[mixer.kind](mixer, devices, rules)
+
+
+SHARING: dict[str, Callable[..., int]] = {
+    "gqa": lambda mixer, devices, rules: heads_of(mixer, devices, rules).kv.every,
+    "mla": lambda mixer, devices, rules: devices,
+}
+"""Neighbouring devices that read the same cache."""
+
+
+def sharing_devices(mixer: Mixer, devices: int, rules: PlacementRules) -> int:
+    """Over how many neighbouring devices the tiles of a sequence lie in turn; 1: each has all of its heads' tiles.
+
+    A mixer that keeps a state has no tiles.
+    """
+    sharing = SHARING.get(mixer.kind)
+    return sharing(mixer, devices, rules) if rules.kv == "sequence" and sharing is not None else 1

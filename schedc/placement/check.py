@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from schedc.placement.caches import SHARING, cached_heads, sharing_devices
 from schedc.placement.rules import PlacementRules
 from schedc.spec.feed_forwards.dense import Dense
 from schedc.spec.feed_forwards.moe import Moe
@@ -16,7 +17,7 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
     if rules.dense != "columns" and not any(isinstance(part, Dense) for part in feed_forwards):
         yield "placement.dense: the model has no dense feed-forward; leave it out"
     if rules.kv == "sequence":
-        yield from _in_turn(spec, rules)
+        yield from _in_turn(spec, devices, rules)
     experts = rules.experts
     if experts is None:
         return
@@ -37,12 +38,24 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
         )
 
 
-def _in_turn(spec: ModelSpec, rules: PlacementRules) -> Iterator[str]:
-    """What a cache whose tiles lie on the devices in turn cannot be combined with."""
-    kinds = sorted({at.block.mixer.kind for at in spec.iter_layers() if at.block.mixer.kind != "mla"})
-    if kinds:
-        yield f"placement.kv: sequence is not supported with {', '.join(kinds)}, only with mla; use heads"
-    if rules.attention == "replicated":
-        yield "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"
+def _in_turn(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[str]:
+    """Why the tiles of a cache cannot lie on devices in turn."""
     if spec.kv.layout == "paged":
         yield "placement.kv: sequence is not supported with kv.layout paged yet; use heads, or a contiguous cache"
+    if rules.attention == "replicated":
+        yield "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"
+        return
+    cached = list(dict.fromkeys(at.block.mixer for at in spec.iter_layers() if at.block.mixer.kind in SHARING))
+    sharing = [sharing_devices(mixer, devices, rules) for mixer in cached]
+    if devices > 1 and max(sharing, default=1) == 1:
+        heads = [cached_heads(mixer, devices, rules).total for mixer in cached]
+        have = f"none of the {max(heads)} kv heads is" if heads else "the model has no cache of tokens, so none is"
+        yield (
+            f"placement.kv: sequence divides a cache that several devices read, and {have} on more than one of "
+            f"{devices} devices; use heads"
+        )
+    for number in sorted({number for number in sharing if devices % number}):
+        yield (
+            f"placement.kv: sequence wants whole groups of {number} devices, which share a kv head, and {devices} "
+            f"devices are not; use {devices // number * number} devices, or heads"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from schedc.placement.caches import cached_heads
+from schedc.placement.caches import cached_heads, sharing_devices
 from schedc.placement.experts import experts_of
 from schedc.placement.heads import delta_split, heads_of
 from schedc.placement.rules import PlacementRules
@@ -93,9 +93,11 @@ def _moe(moe: Moe, devices: int, rules: PlacementRules) -> Iterator[Held]:
 
 
 def _cache(mixer: Mixer, devices: int, rules: PlacementRules) -> Held:
-    split = cached_heads(mixer, devices, rules)
-    if rules.kv == "sequence" and devices > 1:
-        return Held("cache", "sequence", f"every {devices}th tile of a sequence", 1)
+    split, sharing = cached_heads(mixer, devices, rules), sharing_devices(mixer, devices, rules)
+    if sharing > 1:
+        tiles = f"one tile in {sharing} of a sequence"
+        what = f"{split.each} of {split.total} {CACHED[mixer.kind]}, {tiles}" if split.is_split else tiles
+        return Held("cache", "sequence", what, _copies(split, devices) // sharing, _padding(split))
     return _columns("cache", "heads", split.total, split, devices, CACHED[mixer.kind])
 
 

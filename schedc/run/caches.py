@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from schedc.lower.graph import StepShape
-from schedc.placement.caches import cached_heads
+from schedc.placement.caches import cached_heads, sharing_devices
 from schedc.placement.split import Split
 from schedc.run.states import States
 from schedc.spec.mixers.gated_delta import GatedDelta
@@ -50,20 +50,20 @@ class Caches:
         return layout if tokens is None else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens))
 
     def device_layout(self, at: LayerAt) -> CacheLayout:
-        whole = self.layout(at)
-        tiles = -(-whole.capacity // self.tile) if self.in_turn else 0
-        capacity = -(-tiles // self.shape.devices) * self.tile if self.in_turn else whole.capacity
+        whole, sharing = self.layout(at), self._sharing(at)
+        capacity = whole.capacity
+        if sharing > 1:
+            capacity = -(-capacity // (sharing * self.tile)) * self.tile
         return replace(whole, heads=self._split(at).each, capacity=capacity)
 
-    @property
-    def in_turn(self) -> bool:
-        """Whether tile t of a sequence lies on device t mod devices alone."""
-        return self.shape.placement.kv == "sequence" and self.shape.devices > 1
+    def _sharing(self, at: LayerAt) -> int:
+        """Tile t of a sequence lies on device t mod so many neighbours alone."""
+        return sharing_devices(at.block.mixer, self.shape.devices, self.shape.placement)
 
-    def _tokens_of(self, device: int, tokens: int) -> np.ndarray:
+    def _tokens_of(self, at: LayerAt, device: int, tokens: int) -> np.ndarray:
         """Which of a sequence's tokens a device has, in its order."""
-        every = np.arange(tokens)
-        return every[every // self.tile % self.shape.devices == device] if self.in_turn else every
+        every, sharing = np.arange(tokens), self._sharing(at)
+        return every[every // self.tile % sharing == device % sharing] if sharing > 1 else every
 
     def device_layouts(self) -> dict[str, CacheLayout | StateLayout]:
         """By the kernel's names."""
@@ -90,7 +90,7 @@ class Caches:
             for device, caches in words.items():
                 held = split.held(device)
                 padding = ((0, 0), (0, split.each - len(held)), (0, 0))
-                tokens = self._tokens_of(device, len(ordered[0]))
+                tokens = self._tokens_of(at, device, len(ordered[0]))
                 mine = [np.pad(side[tokens, held.start : held.stop], padding) for side in ordered]
                 write_sequence(caches[self.name(at)], layout, at.trip, row, mine, self.table)
 
@@ -114,7 +114,7 @@ class Caches:
             held = split.held(device)
             for row in range(whole.rows):
                 mine = read_sequence(caches[self.name(at)], layout, at.trip, row, layout.capacity, self.table)
-                tokens = self._tokens_of(device, whole.capacity)
+                tokens = self._tokens_of(at, device, whole.capacity)
                 for side, part in zip(sides, mine, strict=True):
                     side[row][tokens, held.start : held.stop] = part[: len(tokens), : len(held)]
         return sides

@@ -7,8 +7,10 @@ from dataclasses import replace
 from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.caches.choose import STREAMS
+from schedc.lower.caches.shared import Sections, SharedTiles
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention
+from schedc.lower.caches.turns import Turns
 from schedc.lower.collectives.group import Group
 from schedc.lower.collectives.protocol import Collective, Exchanged, complete, occurrence_parity
 from schedc.lower.collectives.registry import make_collective
@@ -28,6 +30,7 @@ from schedc.lower.graph import (
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.lower.rows import position_of
+from schedc.placement.caches import sharing_devices
 from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.model import ModelSpec
@@ -36,20 +39,31 @@ from schedc.weights.layout import Columns, Inputs, VectorItem
 
 
 class GqaLowering:
-    """`gqa` has the heads of a device: all, or those that the placement gives it."""
+    """`gqa` has the heads of a device: all, or those that the placement gives it.
+
+    Devices that have the query heads of one kv head share its cache, if the placement says so: each has tiles in turn.
+    """
+
+    shared: SharedTiles | None
 
     def __init__(
-        self, gqa: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
+        self, mixer: Gqa, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
     ) -> None:
-        self.split = heads_of(gqa, shape.devices, shape.placement)
+        self.split = heads_of(mixer, shape.devices, shape.placement)
         self.partial = self.split.is_split
-        limits = {name: limit for name in ("window", "chunk") if (limit := getattr(gqa, name)) is not None}
+        limits = {name: limit for name in ("window", "chunk") if (limit := getattr(mixer, name)) is not None}
         beyond = {name: None for name, limit in limits.items() if limit >= shape.context}
-        gqa = gqa.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each} | beyond)
+        gqa = mixer.model_copy(update={"heads": self.split.query.each, "kv_heads": self.split.kv.each} | beyond)
         self.gqa, self.spec, self.shape, self.place = gqa, spec, shape, place
         self.source, self.rope = source, rope
         self.dtype, stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
-        self.cache = STREAMS[shape.rows_are](attention(gqa, shape), spec.kv, shape, place)
+        together, turns, self.shared = attention(gqa, shape), Turns(), None
+        devices = sharing_devices(mixer, shape.devices, shape.placement)
+        if devices > 1:
+            group = Group(shape.devices, devices)
+            together, turns = attention_of_all(gqa, shape, devices), Turns(devices, group.index())
+            self.shared = SharedTiles(shape, place, group, sections(gqa, shape), spec.kv.dtype, shared_name(spec, mixer))
+        self.cache = STREAMS[shape.rows_are](together, spec.kv, shape, place, turns)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
         splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}
@@ -128,6 +142,8 @@ class GqaLowering:
             declared += Declarations((Buffer(named("squares"), WORK, rows),))
         if self.norm_sum is not None:
             declared += self.norm_sum.declarations()
+        if self.shared is not None:
+            declared += self.shared.declarations()
         return declared + Declarations(results) + self.cache.staging()
 
     def _norm_phases(self, whole: dict[str, Region]) -> tuple[Phase, ...]:
@@ -160,7 +176,7 @@ class GqaLowering:
         return own, Phase(named("squares_sum"), lambda site: complete(collective, squares, parity(site)))
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
-        return self.cache.begin(grain)
+        return self.cache.begin(grain) + (() if self.shared is None else self.shared.begin())
 
     def prefetches(self, grain: Grain) -> tuple[Prefetch, ...]:
         return self.cache.prefetches(grain)
@@ -171,7 +187,8 @@ class GqaLowering:
     def phases(self, grain: Grain) -> tuple[Phase, ...]:
         rows, named, dtype = self.shape.padded_rows, self.place.named, self.dtype
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
-        gqa = self.gqa
+        gqa, shared, q, softmax = self.gqa, self.shared, whole[named("q")], whole[named("softmax")]
+        own_q, own_softmax = (q, softmax) if shared is None else (shared.own_queries, shared.own_softmax)
         sizes: dict[str, Attribute] = {
             "rows": rows,
             "heads": gqa.heads,
@@ -200,7 +217,7 @@ class GqaLowering:
                         "squares": whole[named("squares")] if self.joint_norm else None,
                         **operands(site, self._split_vectors()),
                     },
-                    writes={"q": whole[named("q")], "kv": whole[named("kv_row")]},
+                    writes={"q": own_q, "kv": whole[named("kv_row")]},
                     scalars=positions,
                     attributes={
                         **sizes,
@@ -220,7 +237,7 @@ class GqaLowering:
                 compute(
                     "join_heads",
                     reads={
-                        "state": whole[named("softmax")],
+                        "state": own_softmax,
                         "gate": gate if gqa.output_gate else None,
                         **operands(site, self._join_vectors()),
                     },
@@ -234,7 +251,9 @@ class GqaLowering:
             projection(named("qkv"), self.qkv, self.source, named("projected"), grain, rows),
             *self._norm_phases(whole),
             Phase(named("heads"), heads, vectors=vectors),
+            *(shared.before(q) if shared is not None else ()),
             Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
+            *(shared.behind(softmax) if shared is not None else ()),
             Phase(named("join"), join, vectors=vectors if self._join_vectors() else None),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
@@ -271,10 +290,9 @@ def attention(gqa: Gqa, shape: StepShape) -> Attention:
 
     Where the rows are tokens of one sequence those of all rows do, and the rows are padded.
     """
-    panels, tokens = ceil_div(gqa.head_dim, LANES), shape.rows_are == "tokens"
-    block = gqa.heads * shape.padded_rows if tokens else gqa.kv_heads * round_up(gqa.heads // gqa.kv_heads, 8)
+    panels, block = ceil_div(gqa.head_dim, LANES), query_block(gqa, shape)
     return Attention(
-        operation="attend_tokens" if tokens else "attend",
+        operation="attend_tokens" if shape.rows_are == "tokens" else "attend",
         panels=gqa.kv_heads if gqa.head_dim <= LANES // 2 else 2 * panels * gqa.kv_heads,
         chains=gqa.kv_heads,
         query_rows=panels * block,
@@ -287,3 +305,36 @@ def attention(gqa: Gqa, shape: StepShape) -> Attention:
         },
         soft_cap=gqa.soft_cap or 0.0,
     )
+
+
+def query_block(gqa: Gqa, shape: StepShape) -> int:
+    """Rows of a panel of a sequence's queries."""
+    if shape.rows_are == "tokens":
+        return gqa.heads * shape.padded_rows
+    return gqa.kv_heads * round_up(gqa.heads // gqa.kv_heads, 8)
+
+
+def attention_of_all(gqa: Gqa, shape: StepShape, devices: int) -> Attention:
+    """Of the query heads of so many devices with equally many, as `gqa` has, of one kv head.
+
+    A chain of dots is one of eight heads then: what one sequence brings, measured by the registers it takes.
+    """
+    heads = gqa.heads * devices
+    return replace(attention(gqa.model_copy(update={"heads": heads}), shape), chains=ceil_div(heads, 8))
+
+
+def sections(gqa: Gqa, shape: StepShape) -> Sections:
+    """What a device sends of its heads of one kv head: of sequences its heads are fewer rows than lie there."""
+    panels, block = ceil_div(gqa.head_dim, LANES), query_block(gqa, shape)
+    return Sections(panels, panels, block, gqa.heads if shape.rows_are == "sequences" and gqa.heads < block else 0)
+
+
+def shared_name(spec: ModelSpec, gqa: Gqa) -> str:
+    """What layers with heads as many and as large exchange through."""
+    kinds = list(dict.fromkeys(_sizes(m) for at in spec.iter_layers() if isinstance(m := at.block.mixer, Gqa)))
+    number = kinds.index(_sizes(gqa))
+    return f"shared_heads_{number}" if number else "shared_heads"
+
+
+def _sizes(gqa: Gqa) -> tuple[int, int, int]:
+    return gqa.heads, gqa.kv_heads, gqa.head_dim

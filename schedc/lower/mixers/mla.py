@@ -12,9 +12,11 @@ from dataclasses import replace
 from schedc.ir.expr import Const, mul
 from schedc.ir.program import Attribute, Buffer, Op, Region
 from schedc.lower.caches.choose import STREAMS
+from schedc.lower.caches.shared import Sections, SharedTiles
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.stream import Attention
 from schedc.lower.caches.turns import Turns
+from schedc.lower.collectives.group import Group
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import (
     LANES,
@@ -30,7 +32,6 @@ from schedc.lower.graph import (
     round_up,
 )
 from schedc.lower.head_streams import HeadMatrix, TransposedHeads
-from schedc.lower.mixers.shared_latents import SharedLatents
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.placement.heads import latent_split
 from schedc.spec.mixers.mla import Mla
@@ -58,11 +59,11 @@ class MlaLowering:
         tokens = shape.rows_are == "tokens"
         self.block = self.heads * shape.padded_rows if tokens else round_up(self.heads, 8)
         self.heads_first: dict[str, Attribute] = {"heads_first": True} if tokens else {}
-        self.shared: SharedLatents | None = None
+        self.shared: SharedTiles | None = None
         turns = Turns(shape.devices if shape.placement.kv == "sequence" else 1)
         if turns.shared:
-            panels = self.latent_panels + self.key_panels
-            self.shared = SharedLatents(shape, place, panels, self.latent_panels, self.block, spec.kv.dtype)
+            sections = Sections(self.latent_panels + self.key_panels, self.latent_panels, self.block)
+            self.shared = SharedTiles(shape, place, Group(shape.devices, shape.devices), sections, spec.kv.dtype)
         heads = (self.heads if tokens else self.block) * turns.devices if turns.shared else self.heads
         self.cache = STREAMS[shape.rows_are](self._attention(heads), spec.kv, shape, place, turns)
         self.output, self.output_bias = place.named("attention_out"), None

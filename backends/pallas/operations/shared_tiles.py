@@ -1,4 +1,8 @@
-"""Latent attention of all heads to the tiles that a device has: queries of all devices in, softmaxes of all out."""
+"""Attention of all heads of a group to the tiles that a device has: queries of all devices in, softmaxes of all out.
+
+A section is a panel of a sequence, of its queries or its softmax. A device has `block` rows of each, whole groups of 8;
+with `used` only the first ones are of heads, and where all heads are together those alone lie one after the other.
+"""
 
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
@@ -7,20 +11,24 @@ from jax.experimental.pallas import tpu as pltpu
 from schedc.backends.pallas.operations.words import stack
 
 
-def join_queries(x, q, *, devices, sections, block):
-    """q [section][device][block rows] of x [device][section][block rows]; a section is a panel of a sequence."""
+def join_queries(x, q, *, devices, sections, block, used=0):
+    """q [section][device][block or used rows], sections padded to 8 rows, of x [device][section][block rows]."""
+    rows = used or block
+    whole = -(-devices * rows // 8) * 8
     for section in range(sections):
         for device in range(devices):
-            source, target = (device * sections + section) * block, (section * devices + device) * block
-            q[pl.ds(target, block), :] = x[pl.ds(source, block), :]
+            source, target = (device * sections + section) * block, section * whole + device * rows
+            q[pl.ds(target, rows), :] = x[pl.ds(source, rows), :]
 
 
-def part_softmaxes(state, out, *, devices, sections, block):
-    """The inverse: out [device][section][block rows]; a section is a panel of a sequence's softmax."""
+def part_softmaxes(state, out, *, devices, sections, block, used=0):
+    """The inverse: out [device][section][block rows]."""
+    rows = used or block
+    whole = -(-devices * rows // 8) * 8
     for section in range(sections):
         for device in range(devices):
-            source, target = (section * devices + device) * block, (device * sections + section) * block
-            out[pl.ds(target, block), :] = state[pl.ds(source, block), :]
+            source, target = section * whole + device * rows, (device * sections + section) * block
+            out[pl.ds(target, rows), :] = state[pl.ds(source, rows), :]
 
 
 def combine_softmaxes(own, blocks, state, *, count, sequences, panels, block):
