@@ -103,3 +103,14 @@ def test_a_cache_that_is_too_large_is_made_to_fit_by_context_or_rows(schedc: Com
     assert message.splitlines()[-2:] == ["  would fit: --context 124928", "         or: --rows 15"]
     smaller = schedc("inspect", "placement", *given[1:6], "--context", "124928", "--json").json()
     assert smaller["total"] <= smaller["limit"]
+
+
+def test_a_cache_that_several_devices_read_is_made_to_fit_by_its_tiles(schedc: Command) -> None:
+    given = ("glm-4.5", "--target", "tpu7x:2x2x4", "--devices", "32", "--rows", "16", "--context", "131072")
+    message = refused(schedc("compile", *given, "--no-check"), 1)
+    assert message.splitlines()[-3] == "  would fit: kv: sequence in the rules of --placement"
+    Path("rules.yaml").write_text("kv: sequence\n")
+    shared = schedc("inspect", "placement", *given, "--placement", "rules.yaml", "--json").json()
+    assert shared["total"] <= shared["limit"]
+    held = shared["families"]["cache"]["held"]
+    assert [each["what"] for each in held] == ["1 of 8 kv heads, one tile in 4 of a sequence"]

@@ -5,14 +5,13 @@ import pytest
 from schedc.compiler.interpret import interpret
 from schedc.compiler.pipeline import Request, build, limits_of
 from schedc.compiler.shrink import Shrunk
-from schedc.errors import SpecError
 from schedc.ir.verify import verify
 from schedc.lower.graph import StepShape
 from schedc.placement.rules import PlacementRules
 from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
 from tests.kernels.built import Mode, in_format, small_tiles
-from tests.reference.small_specs import latent_spec, small_spec
+from tests.reference.small_specs import latent_spec
 
 pytestmark = pytest.mark.kernel
 
@@ -77,16 +76,3 @@ def test_two_runs_agree_with_the_reference() -> None:
 def test_each_device_has_its_share_of_the_tiles_only() -> None:
     whole, shared = ({a.name: a.rows for a in build(request(2, r))[1].arrays} for r in (PlacementRules(), SEQUENCE))
     assert shared["kv"] * 2 == whole["kv"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "rules", "said"),
-    [
-        (small_spec(), {}, "placement.kv: sequence is not supported with gqa, only with mla; use heads"),
-        (SPEC, {"attention": "replicated"}, "placement.attention: replicated leaves no heads to combine"),
-    ],
-)
-def test_what_cannot_share_its_tiles_is_refused(spec: ModelSpec, rules: dict[str, str], said: str) -> None:
-    asked = request(2, PlacementRules(kv="sequence", **rules), spec=spec)
-    with pytest.raises(SpecError, match=said):
-        build(asked)

@@ -62,7 +62,9 @@ class GqaLowering:
         if devices > 1:
             group = Group(shape.devices, devices)
             together, turns = attention_of_all(gqa, shape, devices), Turns(devices, group.index())
-            self.shared = SharedTiles(shape, place, group, sections(gqa, shape), spec.kv.dtype, shared_name(spec, mixer))
+            self.shared = SharedTiles(
+                shape, place, group, sections(gqa, shape), spec.kv.dtype, shared_name(spec, mixer)
+            )
         self.cache = STREAMS[shape.rows_are](together, spec.kv, shape, place, turns)
         self.output = place.named("attention_out")
         self.output_bias = "attn.o_bias" if gqa.bias.o else None

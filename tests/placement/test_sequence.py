@@ -1,0 +1,80 @@
+"""Tiles of a cache over the devices that read it: over how many, and what is refused."""
+
+import pytest
+
+from schedc.placement.caches import sharing_devices
+from schedc.placement.check import problems
+from schedc.placement.rules import PlacementRules
+from schedc.placement.table import held
+from schedc.spec.model import ModelSpec
+from tests.reference.recurrent_specs import FEATURES as RECURRENT
+from tests.reference.small_specs import latent_spec, small_spec
+
+HEADS, SEQUENCE = PlacementRules(), PlacementRules(kv="sequence")
+
+
+def gqa(heads: int, kv_heads: int, **model: object) -> ModelSpec:
+    return small_spec({"heads": heads, "kv_heads": kv_heads}, **model)
+
+
+def paged() -> ModelSpec:
+    return gqa(8, 2, kv={"layout": "paged", "page_tokens": 16})
+
+
+@pytest.mark.parametrize(
+    ("spec", "devices", "over"),
+    [
+        (gqa(64, 8), 32, 4),
+        (gqa(64, 8), 16, 2),
+        (gqa(64, 8), 8, 1),
+        (gqa(8, 1), 1, 1),
+        (gqa(6, 2), 8, 3),
+        (latent_spec(), 8, 8),
+        (RECURRENT["gated delta"], 8, 1),
+    ],
+)
+def test_tiles_are_dealt_to_the_devices_that_read_the_same_heads(spec: ModelSpec, devices: int, over: int) -> None:
+    mixer = spec.layers[0].pattern[0].mixer
+    assert sharing_devices(mixer, devices, SEQUENCE) == over
+    assert sharing_devices(mixer, devices, HEADS) == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "devices", "rule", "what", "copies"),
+    [
+        (gqa(64, 8), 32, "sequence", "1 of 8 kv heads, one tile in 4 of a sequence", 1),
+        (gqa(8, 1), 2, "sequence", "one tile in 2 of a sequence", 1),
+        (latent_spec(), 8, "sequence", "one tile in 8 of a sequence", 1),
+    ],
+)
+def test_the_placement_says_which_tiles_a_device_has(
+    spec: ModelSpec, devices: int, rule: str, what: str, copies: int
+) -> None:
+    (cache,) = (each for each in held(spec, devices, SEQUENCE) if each.family == "cache")
+    assert (cache.rule, cache.what, cache.copies) == (rule, what, copies)
+
+
+@pytest.mark.parametrize(
+    ("spec", "devices", "rules", "said"),
+    [
+        (gqa(64, 8), 8, {}, "placement.kv: sequence divides a cache that several devices read, and none of the 8 kv "
+         "heads is on more than one of 8 devices; use heads"),
+        (gqa(28, 4), 8, {}, "placement.kv: sequence divides a cache that several devices read, and none of the 4 kv "
+         "heads is on more than one of 8 devices; use heads"),
+        (RECURRENT["gated delta"], 8, {}, "placement.kv: sequence divides a cache that several devices read, and the "
+         "model has no cache of tokens, so none is on more than one of 8 devices; use heads"),
+        (gqa(6, 1), 4, {}, "placement.kv: sequence wants whole groups of 3 devices, which share a kv head, and 4 "
+         "devices are not; use 3 devices, or heads"),
+        (gqa(8, 2), 8, {"attention": "replicated"},
+         "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"),
+        (paged(), 8, {},
+         "placement.kv: sequence is not supported with kv.layout paged yet; use heads, or a contiguous cache"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_shared_is_refused(spec: ModelSpec, devices: int, rules: dict[str, str], said: str) -> None:
+    assert list(problems(spec, devices, PlacementRules(kv="sequence", **rules))) == [said]
+
+
+@pytest.mark.parametrize("spec", [gqa(8, 2), latent_spec(), RECURRENT["gated delta beside attention"]])
+def test_layers_that_keep_states_do_not_matter(spec: ModelSpec) -> None:
+    assert list(problems(spec, 4, SEQUENCE)) == []
