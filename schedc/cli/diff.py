@@ -10,8 +10,8 @@ import typer
 
 from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
 from schedc.cli.files import require_suffix, require_writable, write_text
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions, with_schedule_options
+from schedc.cli.inspect.opened import Rows, is_program, subject_of
+from schedc.cli.options import Looked, ScheduleOptions, with_schedule_options
 from schedc.errors import UserError
 from schedc.inspect.diff_text import figure, placed, places, sizes, us
 
@@ -29,8 +29,8 @@ def register(app: typer.Typer) -> None:
 
 
 def diff(
-    first: ModelOrFolder,
-    second: ModelOrFolder,
+    first: Looked,
+    second: Looked,
     options: ScheduleOptions,
     rows: Rows = 1,
     of_first: Annotated[
@@ -72,7 +72,8 @@ def diff(
     both = []
     for name, text, extra in (("--a", first, of_first), ("--b", second, of_second)):
         asked = _with(options, extra, name)
-        both.append(subject_of(text, ScheduleOptions() if Path(text).is_dir() and not extra else asked, rows))
+        whole = (Path(text).is_dir() or is_program(text)) and not extra
+        both.append(subject_of(text, ScheduleOptions() if whole else asked, rows))
     with Stages().stage("compare"):
         found = difference(both[0], both[1])
     if html is not None:

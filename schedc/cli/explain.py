@@ -6,7 +6,7 @@ import typer
 
 from schedc.cli.console import Json, Stages, print_json, to_stdout
 from schedc.cli.inspect.opened import Rows, refuse_other_rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
+from schedc.cli.options import Looked, ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="explain")
 
 
-def step(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+def step(model: Looked, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
     """Say why a step takes as long as it does: bounds, idle HBM by cause, what the core waits for, the critical path.
 
     Examples:
@@ -63,7 +63,7 @@ def fit(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Js
 
 
 def transfer(
-    model: ModelOrFolder,
+    model: Looked,
     name: Annotated[
         str, typer.Argument(metavar="TRANSFER", help="Its source, `source -> target`, or its line in program.ir.")
     ],

@@ -24,6 +24,7 @@ StoredFormat = Literal[
 CacheFormat = Literal["bf16", "f32", "fp8"]
 RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
+DEFAULT_TARGET = "tpu7x:2x2x1"
 _PANEL = "Schedule"
 
 
@@ -56,6 +57,17 @@ ModelOrFolder = Annotated[
     ),
 ]
 
+Looked = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FOLDER|FILE.ir",
+        autocompletion=_models,
+        help="A name from `schedc models`, a spec file, a folder written by `schedc compile`, or a program in the text "
+        "form; `-` reads one from stdin.",
+    ),
+]
+"""What has an order of operations to look at."""
+
 
 def _option(*names: str, help: str, **settings: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=_PANEL, **settings)
@@ -66,9 +78,13 @@ class ScheduleOptions:
     """What a model is compiled for, and how."""
 
     target: Annotated[
-        str,
-        _option("--target", help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml."),
-    ] = "tpu7x:2x2x1"
+        str | None,
+        _option(
+            "--target",
+            help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml.",
+            show_default=DEFAULT_TARGET,
+        ),
+    ] = None
     devices: Annotated[
         int | None,
         _option(
@@ -186,7 +202,8 @@ class ScheduleOptions:
         if self.plan is not None:
             return self._with_plan(self.plan, spec.name, rows).request(spec, rows, logits)
         refuse_unused_formats(spec)
-        target = parse_target(self.target, 1 if self.devices is None else self.devices)
+        asked_for = self.target or DEFAULT_TARGET
+        target = parse_target(asked_for, 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})
@@ -197,7 +214,7 @@ class ScheduleOptions:
         rules = PlacementRules() if self.placement is None else load_rules(self.placement)
         if self.devices is None:
             fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=self.rows_are), target)
-            target = parse_target(self.target, fewest)
+            target = parse_target(asked_for, fewest)
         asked = StepShape(
             rows, context, logits, target.devices_used, rules, rows_are=self.rows_are, taps=parse_taps(self.taps)
         )
@@ -221,7 +238,7 @@ class ScheduleOptions:
         file = read_plan(path)
         if self.policy != ScheduleOptions.policy or self.settings:
             raise UserError("--plan says all that a policy says; leave --policy and --set out")
-        target = file.target if self.target == ScheduleOptions.target else self.target
+        target = self.target or file.target
         devices = file.devices if self.devices is None else self.devices
         context = file.context if self.context is None else self.context
         asked = {"model": model, "target": target, "devices": devices, "rows": rows}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
-from schedc.cli.options import Model, ScheduleOptions, with_options
+from schedc.cli.options import DEFAULT_TARGET, Model, ScheduleOptions, with_options
 from schedc.cli.predict_options import PredictOptions
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class SweepOptions(ScheduleOptions):
     def one(self, context: int | None, topology: str | None) -> ScheduleOptions:
         """The options of one schedule."""
         values = {field.name: getattr(self, field.name) for field in fields(ScheduleOptions)}
-        chip = self.target if topology is None else f"{_without_topology(self.target)}:{topology}"
+        chip = self.target if topology is None else f"{_without_topology(self.target or DEFAULT_TARGET)}:{topology}"
         return ScheduleOptions(**values | {"context": context, "target": chip})
 
 
@@ -118,7 +118,7 @@ def sweep(
     stages = Stages()
     with stages.stage("sweep") as say:
         found = list(points_of(asked, axes, economics, lambda made: assumed.machine(made.target), load, say))
-    points = [replace(point, target=point.target or options.target) for point in found]
+    points = [replace(point, target=point.target or options.target or DEFAULT_TARGET) for point in found]
     if json:
         print_json({"model": spec.name, "points": [point.to_dict() for point in points], "seconds": stages.seconds})
     elif as_csv:

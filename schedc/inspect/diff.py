@@ -11,7 +11,7 @@ from typing import Any
 from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport, predict
 from schedc.inspect.numbered import Numbered, transfer_name
-from schedc.inspect.subject import Subject
+from schedc.inspect.subject import ModelSubject, Subject
 from schedc.ir.program import ROW_BYTES, Buffer, RemoteStart, Start
 
 
@@ -124,10 +124,12 @@ def diff(first: Subject, second: Subject) -> Diff:
 
 def _settings(first: Subject, second: Subject) -> tuple[tuple[str, str, str], ...]:
     def facts(subject: Subject) -> dict[str, str]:
+        named: dict[str, Any] = dict(subject.program.attributes) | {"devices": subject.program.devices}
+        if not isinstance(subject, ModelSubject):
+            return {name: str(value) for name, value in named.items()}
         shape = subject.shape
         talk = shape.communication
-        named: dict[str, Any] = dict(subject.program.attributes) | {
-            "devices": subject.program.devices,
+        named |= {
             "collective": talk.all_reduce if shape.devices > 1 else "",
             "wire": talk.wire if shape.devices > 1 else "",
             "forms": ", ".join(f"{stored}={form}" for stored, form in shape.forms),

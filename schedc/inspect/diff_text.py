@@ -32,6 +32,6 @@ def us(value: float | None) -> str:
 def figure(one: Figure) -> tuple[str, str, str, str, str]:
     """Name with unit, both values, their difference, and that as a share of the first."""
     digits = 1 if one.unit == "µs" else 0
-    share = f"{one.change / one.first:+.1%}" if one.first else ""
+    share = f"{one.change / one.first:+.1%}" if round(one.first, digits) else ""
     values = (f"{one.first:,.{digits}f}", f"{one.second:,.{digits}f}", f"{one.change:+,.{digits}f}")
     return (f"{one.name} {one.unit}".strip(), *values, share)

@@ -57,10 +57,12 @@ class Flow:
     """By place in `executed`, how long the core was blocked in a wait, in ns."""
 
 
-def flow_of(program: Program, machine: Machine, inputs: Inputs | None = None) -> Flow:
-    """Simulate a step with `inputs`, as `simulate` takes them, and follow its transfers."""
+def flow_of(
+    program: Program, machine: Machine, inputs: Inputs | None = None, lines: tuple[int, ...] | None = None
+) -> Flow:
+    """Simulate a step with `inputs`, as `simulate` takes them, and follow its transfers. `lines` as in `Numbered`."""
     timeline, executed = execute(program, machine, inputs)
-    return _Follow(Numbered(program), timeline, executed).flow()
+    return _Follow(Numbered(program, lines), timeline, executed).flow()
 
 
 class _Follow:

@@ -113,9 +113,14 @@ class History:
 
     @property
     def title(self) -> str:
-        facts = dict(self.program.attributes)
-        named = ", ".join(f"{name} {facts[name]}" for name in ("rows", "context", "policy") if name in facts)
-        return f"{facts.get('model', self.program.name)}{', ' if named else ''}{named}"
+        return title_of(self.program)
+
+
+def title_of(program: Program) -> str:
+    """The model, or the name of a program that says none, and what it is for."""
+    facts = dict(program.attributes)
+    named = ", ".join(f"{name} {facts[name]}" for name in ("rows", "context", "policy") if name in facts)
+    return f"{facts.get('model', program.name)}{', ' if named else ''}{named}"
 
 
 def history(program: Program, machine: Machine, inputs: Inputs | None = None, load: Load = DEFAULT_LOAD) -> History:

@@ -39,6 +39,8 @@ def layers_of(phases: Sequence[Step], ops: tuple[Op, ...], body: tuple[Op, ...])
         if trips or place:
             found.setdefault((trips, place), []).append(phase)
     layers = list(found.values())
+    if not layers:
+        return ()
     borders = [0.0]
     for this, following in pairwise(layers):
         borders.append(max(borders[-1], _border(this, following)))

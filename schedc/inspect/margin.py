@@ -11,6 +11,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from schedc.backends.pallas.emit.kernel import emit
+from schedc.backends.pallas.errors import EmitError
 from schedc.compiler.output import KERNEL, read_output_file
 from schedc.cost.timeline import PhaseTime
 from schedc.errors import UserError
@@ -59,7 +60,10 @@ class Margin:
 def margin(subject: Subject) -> Margin:
     """Raises UserError if the folder's kernel.py is not that of its program.ir."""
     program, machine = subject.program, subject.priced
-    kernel = emit(program)
+    try:
+        kernel = emit(program)
+    except EmitError as error:
+        raise UserError(f"{program.name}: no kernel can be emitted: {error}") from None
     source = kernel.source if subject.folder is None else read_output_file(subject.folder / KERNEL)
     if source != kernel.source:
         raise UserError(f"{subject.folder}: kernel.py is not the kernel of program.ir; compile again")

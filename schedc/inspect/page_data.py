@@ -48,6 +48,8 @@ def schedule_data(seen: Seen) -> dict[str, Any]:
         },
         "ir": sources.ir,
         "kernel": sources.kernel,
+        "irName": sources.ir_name,
+        "noKernel": sources.no_kernel,
         "phases": {"names": phases, "families": [_PLACE.sub("", name) for name in phases]}
         | _spans([(span.began, span.ended) for span in history.phases])
         | {"name": [phases.index(span.name) for span in history.phases]},
@@ -83,12 +85,13 @@ def decode(column: Iterable[int]) -> list[int]:
 def _facts(seen: Seen) -> list[tuple[str, str]]:
     """(label, value) for the head of the page."""
     timeline, vmem = seen.history.timeline, seen.vmem
-    mib = ROW_BYTES / 2**20
+    peak, limit = vmem.peak_rows * ROW_BYTES, vmem.limit_rows * ROW_BYTES
+    live = f"{peak / 2**20:.1f}" if peak >= 2**20 / 10 else f"{peak / 2**10:.1f} KiB"
     facts = [
         ("step", f"{timeline.step_ns / 1e3:,.1f} µs"),
         ("HBM busy", f"{100 * timeline.hbm_busy_fraction:.0f} %"),
         ("core waits", f"{timeline.stall_ns / 1e3:,.1f} µs"),
-        ("VMEM peak", f"{vmem.peak_rows * mib:.1f} of {vmem.limit_rows * mib:.1f} MiB"),
+        ("VMEM peak", f"{live} of {limit / 2**20:.1f} MiB"),
         ("HBM traffic", f"{timeline.hbm_bytes / 1e6:,.0f} MB"),
     ]
     if timeline.priced_by:

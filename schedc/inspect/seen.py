@@ -11,7 +11,7 @@ from schedc.cost.machine import Machine
 from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.errors import UserError
 from schedc.inspect.history import History, history
-from schedc.inspect.sources import Sources, sources_of
+from schedc.inspect.sources import Sources, sources_of, sources_of_written
 from schedc.inspect.subject import Subject
 from schedc.inspect.vmem_map import VmemMap, vmem_map
 from schedc.ir.allocate import DoesNotFit, allocate
@@ -37,7 +37,10 @@ def seen(subject: Subject, machine: Machine | None = None, load: Load = DEFAULT_
         kernel = _read(subject, KERNEL)
         report = _read(subject, REPORT)
         compiler = _compiler_bytes(subject, report) if report is not None else None
-    program, sources = sources_of(print_program(subject.program), kernel)
+    if subject.source is not None:
+        program, sources = subject.program, sources_of_written(subject.program, subject.source)
+    else:
+        program, sources = sources_of(print_program(subject.program), kernel)
     happened = history(program, machine or subject.machine, load=load)
     limit = limits_of(subject.target).vmem_bytes
     return Seen(happened, sources, vmem_map(happened, limit, compiler))

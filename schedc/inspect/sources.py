@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from schedc.backends.pallas.emit.kernel import emit
+from schedc.backends.pallas.emit.kernel import Kernel, emit
+from schedc.backends.pallas.errors import EmitError
+from schedc.compiler.written import Source
 from schedc.ir.program import Program, walk
 from schedc.ir.text_parse import parse_located
 
@@ -18,6 +21,9 @@ class Sources:
     kernel: str
     """Empty if the kernel that is at hand is not the one that this schedc emits from the program."""
     kernel_lines: tuple[int | None, ...]
+    ir_name: str = "program.ir"
+    no_kernel: str = "the kernel in this folder is not what this schedc emits"
+    """Why `kernel` is empty, if it is."""
 
     def ir_text(self, op: int) -> str:
         return self.ir.split("\n")[self.ir_lines[op] - 1].strip()
@@ -30,5 +36,20 @@ def sources_of(text: str, kernel: str | None = None) -> tuple[Program, Sources]:
     lines = tuple(line for line, _ in places.operations)
     if kernel is not None and kernel != emitted.source:
         return program, Sources(text, lines, "", tuple(None for _ in lines))
+    return program, Sources(text, lines, emitted.source, _kernel_lines(program, emitted))
+
+
+def sources_of_written(program: Program, source: Source) -> Sources:
+    """Of a program that was written by hand: the lines are those of the user's file."""
+    name = Path(source.name).name
+    try:
+        emitted = emit(program)
+    except EmitError as error:
+        nothing = tuple(None for _ in source.lines)
+        return Sources(source.text, source.lines, "", nothing, name, f"no kernel can be emitted: {error}")
+    return Sources(source.text, source.lines, emitted.source, _kernel_lines(program, emitted), name)
+
+
+def _kernel_lines(program: Program, emitted: Kernel) -> tuple[int | None, ...]:
     at = {id(op): line for line, op in emitted.operations}
-    return program, Sources(text, lines, emitted.source, tuple(at.get(id(op)) for op in walk(program.body)))
+    return tuple(at.get(id(op)) for op in walk(program.body))

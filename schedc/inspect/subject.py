@@ -1,4 +1,4 @@
-"""What is looked at: a program with what it was made from, of a folder or compiled on the fly."""
+"""What is looked at: a program, written by hand or made from a model; of a model also what it was made from."""
 
 from __future__ import annotations
 
@@ -8,33 +8,30 @@ from functools import cached_property
 from pathlib import Path
 
 from schedc.compiler.output import PROFILE, Output
+from schedc.compiler.passes import Watch
 from schedc.compiler.pipeline import Request, build
+from schedc.compiler.written import Source, check_source
 from schedc.cost.machine import Machine
+from schedc.cost.prices import table_price
 from schedc.cost.profile import Profile, read_profile
+from schedc.errors import UserError
 from schedc.inspect.flow import Flow, flow_of
-from schedc.ir.program import Program
+from schedc.ir.program import Program, walk
+from schedc.ir.text_print import print_op
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target, parse_target
 from schedc.weights.layout import Layout
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Subject:
-    """`folder` is None for a model that was compiled on the fly."""
+    """`source` is the file of a program that was written by hand, `folder` what `schedc compile` has written."""
 
     program: Program
-    spec: ModelSpec
-    shape: StepShape
     target: Target
-    layouts: tuple[Layout, ...]
-    policy: str
-    settings: Mapping[str, int | float]
+    source: Source | None = None
     folder: Path | None = None
-
-    @property
-    def request(self) -> Request:
-        return Request(self.spec, self.target, self.shape, self.policy, self.settings)
 
     @cached_property
     def profile(self) -> Profile | None:
@@ -55,26 +52,68 @@ class Subject:
     @cached_property
     def flow(self) -> Flow:
         """A step by `priced`."""
-        return flow_of(self.program, self.priced)
+        return flow_of(self.program, self.priced, lines=self.lines)
+
+    @property
+    def lines(self) -> tuple[int, ...] | None:
+        """Of the operations in the file that was written by hand; None: those of the program's text form."""
+        return None if self.source is None else self.source.lines
 
 
-def of_folder(output: Output) -> Subject:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelSubject(Subject):
+    """`folder` is None for a model that was compiled on the fly."""
+
+    spec: ModelSpec
+    shape: StepShape
+    layouts: tuple[Layout, ...]
+    policy: str
+    settings: Mapping[str, int | float]
+
+    @property
+    def request(self) -> Request:
+        return Request(self.spec, self.target, self.shape, self.policy, self.settings)
+
+
+def of_folder(output: Output) -> ModelSubject:
     manifest = output.manifest
-    return Subject(
-        output.program(),
-        output.spec,
-        output.shape,
-        parse_target(manifest["target"], output.shape.devices),
-        output.layouts,
-        manifest["policy"],
-        manifest["settings"],
-        output.folder,
+    return ModelSubject(
+        program=output.program(),
+        target=parse_target(manifest["target"], output.shape.devices),
+        folder=output.folder,
+        spec=output.spec,
+        shape=output.shape,
+        layouts=output.layouts,
+        policy=manifest["policy"],
+        settings=manifest["settings"],
     )
 
 
-def of_request(request: Request) -> Subject:
+def of_request(request: Request) -> ModelSubject:
     """Scheduled and with addresses; not proven. Raises CheckFailed for what does not fit."""
     made, program = build(request)
-    return Subject(
-        program, request.spec, request.shape, request.target, made.layouts, request.policy, request.settings or {}
+    return ModelSubject(
+        program=program,
+        target=request.target,
+        spec=request.spec,
+        shape=request.shape,
+        layouts=made.layouts,
+        policy=request.policy,
+        settings=request.settings or {},
     )
+
+
+def of_source(source: Source, target: Target) -> Subject:
+    """With addresses, and proven: what can hang or race has no one timeline. Raises NotProven as `schedc check` does,
+    UserError for a computation whose cycles depend on an attribute that it does not have."""
+    program = check_source(source, target, Watch()).program
+    subject = Subject(program=program, target=target, source=source)
+    for number, op in enumerate(walk(program.body)):
+        try:
+            table_price(op, subject.machine.table, program.devices)
+        except (KeyError, TypeError, ValueError) as fault:
+            line, column = source.places.operations[number]
+            why = f"without the attribute {fault}" if isinstance(fault, KeyError) else f"by its attributes: {fault}"
+            where = f"{source.name}:{line}:{column}"
+            raise UserError(f"{where}: its cycles cannot be told {why}: {print_op(op)}") from None
+    return subject

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from schedc.inspect.vmem_map import VmemMap
 from schedc.ir.program import ROW_BYTES
 
-MIB = 2**20
+KIB, MIB = 2**10, 2**20
 _SHADES = "·░▒▓█"
 
 
@@ -19,13 +19,14 @@ def vmem_lines(vmem: VmemMap, title: str, width: int = 72, height: int = 20) -> 
     shown = max(vmem.rows, 1)
     lines = [title, ""]
     shares = _shares(vmem, width, height, shown)
-    scale = max(len(f"{shown * ROW_BYTES / MIB:.1f}"), 5)
+    name, unit = ("MiB", MIB) if shown * ROW_BYTES >= MIB else ("KiB", KIB)
+    scale = max(len(f"{shown * ROW_BYTES / unit:.1f}"), 5)
     for line in reversed(range(height)):
         first = shown * line // height
-        pool = next((name for name, at, rows in vmem.pools if at <= first < at + rows), "")
+        pool = next((pool for pool, at, rows in vmem.pools if at <= first < at + rows), "")
         beyond = first >= vmem.limit_rows - vmem.compiler_rows
         cells = "".join("!" if beyond and share > 0 else _shade(share) for share in shares[line])
-        lines.append(f"{first * ROW_BYTES / MIB:>{scale}.1f} MiB {cells} {pool}")
+        lines.append(f"{first * ROW_BYTES / unit:>{scale}.1f} {name} {cells} {pool}")
     peak = min(width - 1, int(width * vmem.peak_ns / vmem.step_ns)) if vmem.step_ns else 0
     lines.append(f"{'':>{scale + 4}} {'':>{peak}}^ peak")
     end = f"{vmem.step_ns / 1e3:,.1f} µs"
@@ -33,15 +34,20 @@ def vmem_lines(vmem: VmemMap, title: str, width: int = 72, height: int = 20) -> 
     return [*lines, "", *summary_lines(vmem)]
 
 
+def in_words(size: int) -> str:
+    """`1.50 MiB`, or `4.0 KiB` of what would be next to nothing in MiB."""
+    return f"{size / MIB:,.2f} MiB" if size >= MIB / 10 or not size else f"{size / KIB:,.1f} KiB"
+
+
 def summary_lines(vmem: VmemMap) -> list[str]:
     """Peak, slack, what the compiler takes, the clash."""
 
     def size(rows: int) -> str:
-        return f"{rows * ROW_BYTES / MIB:,.2f} MiB"
+        return in_words(rows * ROW_BYTES)
 
     lines = [
         f"peak      {size(vmem.peak_rows)} live at {vmem.peak_ns / 1e3:,.1f} µs; pools {size(vmem.rows)}",
-        *(f"compiler  {kind} {bytes_ / MIB:,.2f} MiB" for kind, bytes_ in vmem.compiler),
+        *(f"compiler  {kind} {in_words(bytes_)}" for kind, bytes_ in vmem.compiler),
         f"slack     {size(vmem.slack_rows)} of {size(vmem.limit_rows)}"
         if vmem.slack_rows >= 0
         else f"missing   {size(-vmem.slack_rows)} beyond the limit of {size(vmem.limit_rows)}",

@@ -36,7 +36,10 @@ def _folder() -> Path:
 
 def _load_file(path: Path) -> ModelSpec:
     if path.suffix == ".ir" and path.is_file():
-        raise UserError(f"{path}: is a program, not a model spec; `schedc check` and `schedc emit` take programs")
+        raise UserError(
+            f"{path}: is a program, not a model spec, which is needed here; programs are taken by `schedc check`, "
+            "`emit`, `diff`, `explain` step and transfer, and all of `inspect` but decisions, placement and llo"
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -30,6 +30,14 @@ def test_rows_cannot_be_changed_after_compiling(schedc: Command) -> None:
 
 def test_a_program_where_a_model_is_wanted_is_told_apart(schedc: Command) -> None:
     Path("mine.ir").write_text("program p {\n}\n")
-    for command in (("compile", "--no-check"), ("inspect", "phases"), ("explain", "step")):
-        message = refused(schedc(*command, "./mine.ir"), code=2)
-        assert message == "mine.ir: is a program, not a model spec; `schedc check` and `schedc emit` take programs"
+    commands = (
+        "compile --no-check",
+        "inspect placement",
+        "inspect decisions",
+        "explain fit",
+        "explore",
+        "sweep",
+    )
+    for command in commands:
+        message = refused(schedc(*command.split(), "./mine.ir"), code=2)
+        assert message.startswith("mine.ir: is a program, not a model spec, which is needed here"), command

@@ -2,13 +2,11 @@
 
 from schedc.cli.console import Json
 from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.options import Looked, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
-def buffers(
-    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
-) -> None:
+def buffers(model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False) -> None:
     """List the VMEM buffers: where each lies, from which phase to which it is live, and why.
 
     Examples:

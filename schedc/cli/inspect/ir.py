@@ -4,10 +4,10 @@ import typer
 
 from schedc.cli.console import Json, print_json
 from schedc.cli.inspect.opened import Rows, program_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.options import Looked, ScheduleOptions
 
 
-def ir(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+def ir(model: Looked, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
     """Print the program: storage with addresses, then every operation, one a line.
 
     Example:

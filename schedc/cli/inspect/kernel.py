@@ -8,7 +8,7 @@ import typer
 from schedc.cli.console import Json, for_source, print_json, to_stdout
 from schedc.cli.files import write_text
 from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.options import Looked, ScheduleOptions
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -20,7 +20,7 @@ _HEADS = ("phase", "cycles", "times", "µs", "stall µs")
 
 
 def kernel(
-    model: ModelOrFolder,
+    model: Looked,
     options: ScheduleOptions,
     rows: Rows = 1,
     phase: Annotated[str | None, typer.Option("--phase", help="Only the lines of this phase.")] = None,

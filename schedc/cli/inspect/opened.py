@@ -1,7 +1,8 @@
-"""What a subcommand of `schedc inspect` looks at: a folder that was compiled, or a model compiled on the fly."""
+"""What a subcommand of `schedc inspect` looks at: a compiled folder, a model compiled on the fly, or a program."""
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +36,25 @@ def refuse_other_rows(folder: "Output", rows: int) -> None:
         raise UserError(f"{folder.folder}: has been compiled for rows {compiled}; --rows cannot change that")
 
 
+def is_program(text: str) -> bool:
+    """Whether it names a program in the text form, as `schedc check` takes it."""
+    return text == "-" or (text.endswith(".ir") and not Path(text).is_dir())
+
+
+def written_subject(file: str, options: ScheduleOptions, rows: int) -> "Subject":
+    """Of a program that was written by hand, on the target that is given or that it names. Raises UserError for options
+    that say how a model is scheduled, NotProven as `schedc check` does."""
+    from schedc.compiler.written import read_source, target_of
+    from schedc.inspect.subject import of_source
+
+    refused = [name for name in options.given() if name != "--target"] + (["--rows"] if rows != 1 else [])
+    if refused:
+        raise UserError(f"{file}: is a program; {', '.join(refused)} cannot be given for it, only --target")
+    with Stages().stage("prove"):
+        source = read_source(file)
+        return of_source(source, target_of(source, options.target))
+
+
 def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:
     """The program's text and the manifest."""
     from schedc.compiler.manifest import manifest
@@ -43,6 +63,8 @@ def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, di
     from schedc.ir.text_print import print_program
     from schedc.spec.load import load_spec
 
+    if is_program(model):
+        return print_program(written_subject(model, options, rows).program), {}
     folder = compiled_folder(model, options)
     if folder is not None:
         refuse_other_rows(folder, rows)
@@ -63,10 +85,12 @@ def machine_for(subjects: "Sequence[Subject]", assumed: PredictOptions) -> "list
 
 
 def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":
-    """A folder's program, or a model's with addresses; that one is not proven, so that it is there in a moment."""
+    """A folder's program, a model's with addresses (not proven, so that it is there in a moment), or a written one."""
     from schedc.inspect.subject import of_folder, of_request
     from schedc.spec.load import load_spec
 
+    if is_program(model):
+        return written_subject(model, options, rows)
     folder = compiled_folder(model, options)
     if folder is not None:
         refuse_other_rows(folder, rows)

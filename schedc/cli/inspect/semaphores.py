@@ -2,12 +2,12 @@
 
 from schedc.cli.console import Json
 from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.options import Looked, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
 def semaphores(
-    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
+    model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
 ) -> None:
     """List the semaphores: who gives to each, who takes, and how long the core waits at it.
 

@@ -8,8 +8,8 @@ import typer
 
 from schedc.cli.console import Json, Stages, print_json
 from schedc.cli.files import written
-from schedc.cli.inspect.opened import Rows, machine_for, refuse_window, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
+from schedc.cli.options import Looked, ScheduleOptions
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
 
@@ -20,7 +20,7 @@ PAGES, TRACES, PICTURES = (".html",), (".json", ".json.gz", ".pftrace"), (".png"
 
 
 def timeline(
-    model: ModelOrFolder,
+    model: Looked,
     options: ScheduleOptions,
     assumed: PredictOptions,
     rows: Rows = 1,
@@ -36,8 +36,8 @@ def timeline(
         str | None,
         typer.Option(
             "--against",
-            metavar="MODEL|FOLDER|POLICY",
-            help="Beside it in the page: another folder or model, or the same model under another policy.",
+            metavar="MODEL|FOLDER|FILE.ir|POLICY",
+            help="Beside it in the page: another folder, model or program, or the same model under another policy.",
         ),
     ] = None,
     start: Annotated[float, typer.Option("--from", help="First µs that is shown.")] = 0.0,
@@ -93,14 +93,13 @@ def _picture(
 ) -> dict[str, object]:
     from schedc.cost.picture import draw
     from schedc.cost.simulate import simulate
+    from schedc.inspect.history import title_of
 
     made = simulate(subject.program, machine_for([subject], assumed)[0], events=True, load=assumed.load())
     step = made.step_ns / 1e3
     refuse_window(start, end, step)
     last = step if end is None else end
-    rows = dict(subject.program.attributes).get("rows")
-    title = f"{subject.spec.name}, rows {rows}, policy {subject.policy}: step of {step:.1f} µs"
-    draw(made, output, start, last, title)
+    draw(made, output, start, last, f"{title_of(subject.program)}: step of {step:.1f} µs")
     return {"step_us": step, "from_us": start, "to_us": last}
 
 
@@ -137,17 +136,19 @@ def _page(
 
 
 def _other(text: str, options: ScheduleOptions, rows: int, first: "Subject") -> "Subject":
-    """A folder or a model; else the name of a policy for the same model, also that of a folder."""
+    """A folder, a model or a program; else the name of a policy for the same model, also that of a folder."""
     from dataclasses import replace
 
-    from schedc.inspect.subject import of_request
+    from schedc.inspect.subject import ModelSubject, of_request
     from schedc.schedule.registry import POLICIES
     from schedc.spec.load import list_models
 
     if text in POLICIES or ".py:" in text:
+        if not isinstance(first, ModelSubject):
+            raise UserError(f"--against {text}: a policy makes another order of a model, not of a program; give a file")
         with Stages().stage("schedule"):
             return of_request(replace(first.request, policy=text, settings=None))
-    if Path(text).is_dir():
+    if Path(text).is_dir() or is_program(text):
         return subject_of(text, ScheduleOptions(), 1)
     if text not in list_models() and not Path(text).is_file():
         raise UserError(f"--against {text}: is no folder, no model and no policy; policies: {', '.join(POLICIES)}")

@@ -6,12 +6,12 @@ import typer
 
 from schedc.cli.console import Json
 from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions
+from schedc.cli.options import Looked, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
 def transfers(
-    model: ModelOrFolder,
+    model: Looked,
     options: ScheduleOptions,
     table: TableOptions,
     rows: Rows = 1,

@@ -7,8 +7,8 @@ import typer
 
 from schedc.cli.console import Json, print_json
 from schedc.cli.files import written
-from schedc.cli.inspect.opened import Rows, machine_for, refuse_window, subject_of
-from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
+from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
+from schedc.cli.options import Looked, ScheduleOptions, compiled_folder
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import CheckFailed, UserError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def vmem(
-    model: ModelOrFolder,
+    model: Looked,
     options: ScheduleOptions,
     assumed: PredictOptions,
     rows: Rows = 1,
@@ -78,7 +78,7 @@ def _seen(
         subject = subject_of(model, options, rows)
         return seen(subject, machine_for([subject], assumed)[0], assumed.load()), None
     except CheckFailed as failure:
-        if compiled_folder(model, options) is not None:
+        if is_program(model) or compiled_folder(model, options) is not None:
             raise
         request = options.request(load_spec(model), rows)
         refusal = refused(request)

@@ -9,7 +9,7 @@ from typing import Any
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.placement import placement_report
 from schedc.errors import CheckFailed
-from schedc.inspect.subject import Subject
+from schedc.inspect.subject import ModelSubject
 from schedc.ir.live import live_ranges
 from schedc.ir.program import ROW_BYTES, Program, walk
 from schedc.schedule.build import capacity_rows
@@ -69,7 +69,7 @@ def explain_fit(request: Request) -> FitAnswer:
     return _fits(request, made.layouts, program)
 
 
-def explain_folder(subject: Subject) -> FitAnswer:
+def explain_folder(subject: ModelSubject) -> FitAnswer:
     """Of the program that lies there, which fits; what it was scheduled with is not needed any more."""
     return _fits(subject.request, subject.layouts, subject.program)
 

@@ -108,13 +108,19 @@ def _sentences(cost: CostReport, waited: tuple[Waited, ...]) -> Iterator[str]:
             yield f"HBM idle {time:,.1f} µs: {CAUSES.get(cause, cause)} ({cause})"
     for one in waited[:3]:
         often = "" if one.waits == one.times else f" ({one.waits:,} of {one.times:,} times)"
-        yield f"the core waits {one.stall_us:,.1f} µs for {one.transfer} in {one.phase}{often}: {one.reason}"
+        yield f"the core waits {one.stall_us:,.1f} µs for {one.transfer} {_in(one.phase)}{often}: {one.reason}"
     path = cost.critical_path
     if path is not None:
         causes = sorted(path.causes.items(), key=lambda item: -item[1])
         shares = ", ".join(f"{cause} {time:,.1f} µs" for cause, time in causes if time >= 0.02 * cost.step_us)
         yield f"on the critical path: {shares}"
     yield from _advice(cost)
+    for note in cost.notes:
+        yield f"not known: {note}"
+
+
+def _in(phases: str) -> str:
+    return f"in {phases}" if phases else "between phases"
 
 
 ADVICE = {

@@ -86,7 +86,8 @@ def find_transfers(subject: Subject, name: str) -> list[int]:
     if name.isdecimal():
         found = [number for number in starts if numbered.lines[number] == int(name)]
         if not found:
-            raise UserError(f"line {name} of program.ir is no transfer; `schedc inspect transfers` lists them")
+            file = "program.ir" if subject.source is None else subject.source.name
+            raise UserError(f"line {name} of {file} is no transfer; `schedc inspect transfers` lists them")
         return found
     names = {number: transfer_name(op) for number, op in starts.items()}
     found = [number for number in starts if name in (names[number], names[number].split(" -> ")[0])]
@@ -101,7 +102,7 @@ def explain_transfer(
     subject: Subject, number: int, prove: bool | None = None, say: Callable[[str], None] = lambda text: None
 ) -> TransferAnswer:
     """`prove`: ask the proof about places in between; if it is None, for programs for which that takes seconds."""
-    flow = flow_of(without_addresses(subject.program), subject.priced)
+    flow = flow_of(without_addresses(subject.program), subject.priced, lines=subject.lines)
     numbered = flow.numbered
     op = numbered.ops[number].op
     assert isinstance(op, (Start, RemoteStart))

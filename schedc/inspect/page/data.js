@@ -58,7 +58,7 @@ function schedule(raw) {
   links.left = added(raw.links.left, links.began);
   return {
     title: raw.title, facts: raw.facts, step: raw.step, ops: raw.ops,
-    ir: raw.ir.split("\n"), kernel: raw.kernel ? raw.kernel.split("\n") : null,
+    irName: raw.irName, noKernel: raw.noKernel, ir: raw.ir.split("\n"), kernel: raw.kernel ? raw.kernel.split("\n") : null,
     phases: { ...spans(raw.phases), name: raw.phases.name, names: raw.phases.names, families: raw.phases.families },
     layers: spans(raw.layers),
     core: { ...spans(raw.core), op: raw.core.op, count: raw.core.count, blocked: raw.core.blocked },

@@ -186,17 +186,17 @@ function detailsOf(thing) {
   const first = `<div><h2>${escaped(said.title)}</h2><dl>${rows}</dl></div>`;
   if (said.op < 0) return `${first}<div></div><div></div>`;
   const line = one.ops.kernel[said.op];
-  const missing = one.kernel ? "not a line of its own" : "the kernel in this folder is not what this schedc emits";
-  return first + source("kernel.py", line ? one.kernel : null, line, missing) + source("program.ir", one.ir, one.ops.ir[said.op], "");
+  const missing = one.kernel ? "not a line of its own" : escaped(one.noKernel);
+  return first + source("kernel.py", line ? one.kernel : null, line, missing) + source(escaped(one.irName), one.ir, one.ops.ir[said.op], "");
 }
 
 function tipOf(thing) {
   const said = describe(thing);
   const lines = said.rows.slice(0, 4).map(([name, value]) => escaped(name ? `${name}: ${value}` : value));
   if (said.op >= 0) {
-    const { ops } = thing.panel.one;
+    const { ops, irName } = thing.panel.one;
     const kernel = ops.kernel[said.op];
-    lines.push(`${kernel ? `kernel.py:${kernel}, ` : ""}program.ir:${ops.ir[said.op]}`);
+    lines.push(`${kernel ? `kernel.py:${kernel}, ` : ""}${escaped(irName)}:${ops.ir[said.op]}`);
   }
   return `<b>${escaped(said.title)}</b>${lines.join("<br>")}`;
 }

@@ -80,7 +80,7 @@ function drawPools(ctx, panel, lane, scale) {
       last = y;
     }
   }
-  const mib = (count) => `${((count * 512) / (1 << 20)).toFixed(1)} MiB`;
+  const mib = (count) => (count * 512 < 1e5 ? bytes(count * 512) : `${((count * 512) / (1 << 20)).toFixed(1)} MiB`);
   ctx.textAlign = "right";
   ctx.fillStyle = ink("quiet");
   ctx.fillText(vmem.slack >= 0 ? `${mib(vmem.slack)} free` : `${mib(-vmem.slack)} too many`, GUTTER - 8, lane.y + 36);

@@ -31,7 +31,7 @@ _BRIEF = ("pool", "address", "buffer", "slots", "bytes", "from", "to", "reason")
 def buffers(subject: Subject) -> Table:
     """By pool and address; the parts of a buffer's life that others may use its bytes in are in the reason."""
     program = subject.program
-    numbered = Numbered(program)
+    numbered = Numbered(program, subject.lines)
     ranges = {live.buffer: live for live in live_ranges(program)}
     by_peers = {op.op.target.storage for op in numbered.ops if isinstance(op.op, RemoteStart)}
     filled = {op.op.target.storage for op in numbered.ops if isinstance(op.op, Start)}
@@ -60,11 +60,12 @@ def _peak(program: Program) -> str:
 
 
 def _phase(numbered: Numbered, at: int) -> str:
-    """Of an operation; of a loop between phases, its counter."""
-    placed = numbered.ops[min(at, len(numbered.ops) - 1)]
-    if placed.phase or not isinstance(placed.op, Loop):
+    """Of an operation; of a loop between phases its counter, of what else is there its line."""
+    number = min(at, len(numbered.ops) - 1)
+    placed = numbered.ops[number]
+    if placed.phase:
         return placed.phase
-    return f"loop {placed.op.counter}"
+    return f"loop {placed.op.counter}" if isinstance(placed.op, Loop) else f"line {numbered.lines[number]}"
 
 
 def _reason(
@@ -93,10 +94,10 @@ def _loops(numbered: Numbered) -> list[tuple[str, int, int]]:
 
 
 def _users(numbered: Numbered, buffer: str) -> list[str]:
-    """Phases whose computations touch it, in program order."""
+    """Phases whose computations touch it, or what kind those between phases are, in program order."""
     found = (
-        placed.phase
+        placed.phase or placed.op.kind
         for placed in numbered.ops
         if isinstance(placed.op, Compute) and any(operand.region.storage == buffer for operand in placed.op.operands)
     )
-    return [phase for phase in dict.fromkeys(found) if phase] or ["no computation"]
+    return list(dict.fromkeys(found)) or ["no computation"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from schedc.inspect.subject import Subject
+from schedc.inspect.subject import ModelSubject, Subject
 from schedc.inspect.table import Column, Table
 from schedc.ir.program import ROW_BYTES, Barrier, RemoteStart, Signal
 
@@ -39,7 +39,7 @@ class _Sent:
 
 def collectives(subject: Subject) -> Table:
     """In program order. Empty for a program of one device."""
-    flow, program = subject.flow, subject.program
+    flow = subject.flow
     sent: dict[str, _Sent] = defaultdict(_Sent)
     for done in flow.executed:
         op = flow.numbered.ops[done.op].op
@@ -56,7 +56,6 @@ def collectives(subject: Subject) -> Table:
         if isinstance(flow.numbered.ops[done.op].op, RemoteStart) and moved.wait is not None:
             sent[done.phase].exposed += moved.stall_ns
             sent[done.phase].waits[flow.executed[moved.wait].phase] = None
-    talk = subject.shape.communication
     rows = []
     for phase in flow.timeline.phases:
         if phase.name not in sent:
@@ -76,10 +75,19 @@ def collectives(subject: Subject) -> Table:
                 _reason(found, phase.stall_ns),
             )
         )
-    link = f"{program.devices} devices; partial outputs are summed by {talk.all_reduce}, {talk.wire} on the wire"
+    return Table("collectives", COLUMNS, tuple(rows), (_note(subject),), _BRIEF)
+
+
+def _note(subject: Subject) -> str:
+    devices = subject.program.devices
+    if devices == 1:
+        return "one device"
+    if not isinstance(subject, ModelSubject):
+        return f"{devices} devices"
+    talk = subject.shape.communication
+    link = f"{devices} devices; partial outputs are summed by {talk.all_reduce}, {talk.wire} on the wire"
     link += "".join(f"; {site} by {how}" for site, how in talk.collectives)
-    link += "".join(f"; {site} in {wire}" for site, wire in talk.wires)
-    return Table("collectives", COLUMNS, tuple(rows), (link,) if program.devices > 1 else ("one device",), _BRIEF)
+    return link + "".join(f"; {site} in {wire}" for site, wire in talk.wires)
 
 
 def _reason(found: _Sent, stall: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schedc.compiler.placement import PlacementReport, placement_report
-from schedc.inspect.subject import Subject
+from schedc.inspect.subject import ModelSubject
 from schedc.inspect.table import Column, Table, Value
 
 COLUMNS = (
@@ -23,7 +23,7 @@ copy takes; `share`: of a device's HBM. Bytes stand in the first line of their f
 _BRIEF = ("family", "rule", "holds", "copies", "once", "device", "share", "reason")
 
 
-def report_of(subject: Subject) -> PlacementReport:
+def report_of(subject: ModelSubject) -> PlacementReport:
     return placement_report(subject.spec, subject.shape, subject.target, subject.layouts, subject.program.arrays)
 
 

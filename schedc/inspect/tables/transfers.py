@@ -32,7 +32,10 @@ COLUMNS = (
 `early`: the least time it was there before it was asked for, below 0 if late. `stall`: of the core for it, in all."""
 _BRIEF = ("line", "phase", "transfer", "times", "bytes", "early", "stall", "reason")
 
-_NOTE = "one device, position and experts as the prediction takes them; lines are of program.ir and kernel.py"
+
+def _note(subject: Subject) -> str:
+    file = "program.ir" if subject.source is None else subject.source.name
+    return f"one device, position and experts as the prediction takes them; lines are of {file} and kernel.py"
 
 
 def transfers(subject: Subject) -> Table:
@@ -46,7 +49,7 @@ def transfers(subject: Subject) -> Table:
         for number, placed in enumerate(flow.numbered.ops)
         if isinstance(placed.op, (Start, RemoteStart))
     ]
-    return Table("transfers", COLUMNS, tuple(rows), (_NOTE,), _BRIEF)
+    return Table("transfers", COLUMNS, tuple(rows), (_note(subject),), _BRIEF)
 
 
 def executions(subject: Subject) -> Table:
@@ -59,7 +62,7 @@ def executions(subject: Subject) -> Table:
         done = flow.executed[moved.at]
         iteration = ", ".join(f"{name}={value}" for name, value in done.iteration)
         rows.append((*_where(flow, done.op), iteration, *_times(flow, done.op, [moved])))
-    return Table("transfers", columns, tuple(rows), (_NOTE,), _BRIEF)
+    return Table("transfers", columns, tuple(rows), (_note(subject),), _BRIEF)
 
 
 def _where(flow: Flow, number: int) -> tuple[Value, ...]:
