@@ -16,6 +16,7 @@ import numpy as np
 
 from schedc.compiler.streams import EXACT, Streams, stream_problems
 from schedc.lower.graph import StepShape
+from schedc.placement.caches import devices_in_turn
 from schedc.reference.reference import Cache, Reference
 from schedc.run.decoder import Decoder, page_table
 from schedc.spec.model import ModelSpec
@@ -106,7 +107,8 @@ class Trial:
 
     def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
         """Pages in disorder, int[rows, tiles]."""
-        tiles, pages = -(-self.shape.context // tokens), self.shape.page_count(tokens)
+        sharing = devices_in_turn(self.spec, self.shape.devices, self.shape.placement)
+        tiles, pages = self.shape.sequence_pages(tokens, sharing), self.shape.page_count(tokens, sharing)
         return np.random.default_rng(seed).permutation(pages)[page_table(None, self.shape.sequences, tiles, pages)]
 
     def _random_state(self) -> State:

@@ -53,14 +53,18 @@ class StepShape:
     placement: PlacementRules = field(default_factory=PlacementRules)
     communication: Communication = field(default_factory=Communication)
     pages: int = 0
-    """Of a paged cache; 0: as many as all sequences need together when they are full."""
+    """Of a paged cache on a device; 0: as many as all sequences need together when they are full."""
     forms: tuple[tuple[str, str], ...] = ()
     rows_are: RowsAre = "sequences"
     taps: tuple[int, ...] = ()
     """Layers, from 0 and in their order, after which the residual stream is written out."""
 
-    def page_count(self, page_tokens: int) -> int:
-        return self.pages or self.sequences * ceil_div(self.context, page_tokens)
+    def sequence_pages(self, page_tokens: int, sharing: int = 1) -> int:
+        """Pages of a full sequence on a device, one of `sharing` that have its tiles in turn."""
+        return ceil_div(ceil_div(self.context, page_tokens), sharing)
+
+    def page_count(self, page_tokens: int, sharing: int = 1) -> int:
+        return self.pages or self.sequences * self.sequence_pages(page_tokens, sharing)
 
     @property
     def sequences(self) -> int:

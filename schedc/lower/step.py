@@ -36,7 +36,6 @@ from schedc.lower.graph import (
     StepShape,
     Stream,
     VectorBlock,
-    ceil_div,
     round_up,
 )
 from schedc.lower.head import HeadLowering
@@ -49,6 +48,7 @@ from schedc.lower.rows import count_rows, is_active, position_of, row_scalars
 from schedc.lower.sites import site_problems, sum_sites
 from schedc.lower.taps import TapLowering, tap_problems
 from schedc.lower.unsupported import unsupported
+from schedc.placement.caches import devices_in_turn
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
 from schedc.spec.model import ModelSpec
@@ -154,7 +154,8 @@ class StepLowering:
         tokens = self.spec.kv.page_tokens
         if tokens is None:
             return ()
-        return (page_table(self.shape.sequences, ceil_div(self.shape.context, tokens), self.shape.page_count(tokens)),)
+        shape, sharing = self.shape, devices_in_turn(self.spec, self.shape.devices, self.shape.placement)
+        return (page_table(shape.sequences, shape.sequence_pages(tokens, sharing), shape.page_count(tokens, sharing)),)
 
     def _rope_row(self, mixer: Mixer) -> Region | None:
         if not mixer.rotary_dim:

@@ -9,6 +9,7 @@ from schedc.placement.heads import delta_split, heads_of
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, whole
 from schedc.spec.mixers import Mixer
+from schedc.spec.model import ModelSpec
 
 CACHED_HEADS: dict[str, Callable[..., Split]] = {
     "gqa": lambda mixer, devices, rules: heads_of(mixer, devices, rules).kv,
@@ -36,3 +37,9 @@ def sharing_devices(mixer: Mixer, devices: int, rules: PlacementRules) -> int:
     """
     sharing = SHARING.get(mixer.kind)
     return sharing(mixer, devices, rules) if rules.kv == "sequence" and sharing is not None else 1
+
+
+def devices_in_turn(spec: ModelSpec, devices: int, rules: PlacementRules) -> int:
+    """The largest such number of a layer; of a paged cache that of all, as they have one table of pages."""
+    mixers = (at.block.mixer for at in spec.iter_layers())
+    return max((sharing_devices(mixer, devices, rules) for mixer in mixers if mixer.kind in SHARING), default=1)

@@ -40,8 +40,6 @@ def problems(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
 
 def _in_turn(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[str]:
     """Why the tiles of a cache cannot lie on devices in turn."""
-    if spec.kv.layout == "paged":
-        yield "placement.kv: sequence is not supported with kv.layout paged yet; use heads, or a contiguous cache"
     if rules.attention == "replicated":
         yield "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"
         return
@@ -53,6 +51,12 @@ def _in_turn(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
         yield (
             f"placement.kv: sequence divides a cache that several devices read, and {have} on more than one of "
             f"{devices} devices; use heads"
+        )
+    if spec.kv.layout == "paged" and len(set(sharing)) > 1:
+        numbers = " and ".join(str(number) for number in sorted(set(sharing)))
+        yield (
+            f"placement.kv: sequence divides the caches of layers over {numbers} devices, and a paged cache has one "
+            "table of pages for all layers; use heads, or a contiguous cache"
         )
     for number in sorted({number for number in sharing if devices % number}):
         yield (

@@ -34,7 +34,8 @@ class Caches:
     tile: int = 0
     """Tokens of a tile, where devices have them in turn."""
     table: np.ndarray | None = None
-    """Of a paged cache the page of every tile of every sequence, int[rows, tiles]."""
+    """Of a paged cache the page of every tile of every sequence, int[rows, tiles]: of a device, where they have the
+    tiles in turn."""
 
     def name(self, at: LayerAt) -> str:
         """The kernel's name for the cache of one place of the pattern of one run."""
@@ -47,7 +48,11 @@ class Caches:
         layers = self.spec.layers[at.run].repeat
         layout = cache_layout(at.block.mixer, layers, self.shape.sequences, self.capacity, self.spec.kv.dtype)
         tokens = self.spec.kv.page_tokens
-        return layout if tokens is None else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens))
+        return (
+            layout
+            if tokens is None
+            else replace(layout, page_tokens=tokens, pages=self.shape.page_count(tokens, self._sharing(at)))
+        )
 
     def device_layout(self, at: LayerAt) -> CacheLayout:
         whole, sharing = self.layout(at), self._sharing(at)

@@ -11,6 +11,7 @@ import numpy as np
 
 from schedc.errors import UserError
 from schedc.lower.graph import StepShape
+from schedc.placement.caches import devices_in_turn
 from schedc.placement.widths import head_split
 from schedc.run.caches import Caches
 from schedc.spec.model import ModelSpec
@@ -57,7 +58,9 @@ class Decoder:
         self._sharding = NamedSharding(mesh, PartitionSpec("device") if shape.devices > 1 else PartitionSpec())
         tiles = -(-shape.context // kv_tokens)
         if spec.kv.layout == "paged":
-            table = page_table(table, shape.sequences, tiles, shape.page_count(kv_tokens))
+            sharing = devices_in_turn(spec, shape.devices, shape.placement)
+            pages = shape.sequence_pages(kv_tokens, sharing), shape.page_count(kv_tokens, sharing)
+            table = page_table(table, shape.sequences, *pages)
         self.caches = Caches(spec, shape, tiles * kv_tokens, kv_tokens, table)
         empty = {name: empty_cache(layout) for name, layout in self.caches.device_layouts().items()}
         self.state = {name: self._place(name, partial(_same, cache)) for name, cache in empty.items()}

@@ -18,7 +18,7 @@ from schedc.spec.model import ModelSpec
 from schedc.target.target import parse_target
 from tests.kernels.built import Mode, in_format, small_tiles
 from tests.kernels.faults import rewritten
-from tests.reference.small_specs import RMS, small_spec
+from tests.reference.small_specs import RMS, latent_spec, small_spec
 
 pytestmark = pytest.mark.kernel
 
@@ -106,6 +106,8 @@ def test_layers_of_several_kinds_agree_with_the_reference() -> None:
         pytest.param(6, 2, "sequences", {"heads": 6, "kv_heads": 2}, id="three of each, no power of two"),
         pytest.param(8, 2, "sequences", {"heads": 6, "kv_heads": 3}, id="a pair that holds padding"),
         pytest.param(4, 2, "sequences", TWO | {"chunk": 24}, id="chunks"),
+        pytest.param(8, 2, "sequences", {"heads": 8, "kv_heads": 1, "window": 21}, id="a window, one tile a device"),
+        pytest.param(8, 8, "tokens", {"heads": 8, "kv_heads": 1, "window": 21}, id="tokens, one tile a device"),
         pytest.param(32, 3, "sequences", {"heads": 32, "kv_heads": 8}, id="32 devices"),
         pytest.param(4, 8, "tokens", WINDOW, id="tokens, a window"),
     ],
@@ -145,3 +147,30 @@ def test_layers_of_a_kind_exchange_through_the_same_buffers_and_others_not_at_al
 
 def _by_heads(asked: Request) -> StepShape:
     return replace(asked.shape, placement=HEADS)
+
+
+def paged(spec: ModelSpec) -> ModelSpec:
+    kv = {"dtype": "f32", "layout": "paged", "page_tokens": 16}
+    return ModelSpec.model_validate(in_format(spec, "f32").model_dump(mode="json") | {"kv": kv})
+
+
+@pytest.mark.parametrize(
+    "spec", [small_spec(ONE), small_spec(ONE | {"window": 21}), latent_spec()], ids=["heads", "window", "latents"]
+)
+def test_a_page_is_a_tile_on_each_device(spec: ModelSpec) -> None:
+    """So all devices have one table, with fewer pages: of the 6 tiles of a sequence a device has 3."""
+    asked = request(paged(spec), 2)
+    program = build(asked)[1]
+    (table,) = (scalars for scalars in program.scalars if scalars.name == "page")
+    assert (table.length, table.high, table.distinct) == (6, 5, True)
+    assert verify(program, limits_of(asked.target)).proven
+    others = tuple(replace(scalars, distinct=False) for scalars in program.scalars)
+    refusals = verify(replace(program, scalars=others), limits_of(asked.target)).refusals
+    assert {refusal.storage for refusal in refusals} == {"kv"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spec", [small_spec(TWO), latent_spec()], ids=["heads", "latents"])
+def test_pages_in_any_order_agree_with_the_reference(spec: ModelSpec) -> None:
+    asked = request(paged(spec), 4, context=60)
+    agrees(replace(asked, shape=replace(asked.shape, pages=9)), "on_wait")

@@ -17,8 +17,13 @@ def gqa(heads: int, kv_heads: int, **model: object) -> ModelSpec:
     return small_spec({"heads": heads, "kv_heads": kv_heads}, **model)
 
 
-def paged() -> ModelSpec:
-    return gqa(8, 2, kv={"layout": "paged", "page_tokens": 16})
+def paged(unequal: bool = False) -> ModelSpec:
+    """Layers with two kv heads, or with two and with four of them in turn."""
+    data = gqa(16, 2, kv={"layout": "paged", "page_tokens": 16}).model_dump(mode="json")
+    pattern = data["layers"][0]["pattern"]
+    other = pattern[0] | {"mixer": pattern[0]["mixer"] | {"kv_heads": 4}}
+    data["layers"][0]["pattern"] = [*pattern, other] if unequal else pattern
+    return ModelSpec.model_validate(data)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +72,14 @@ def test_the_placement_says_which_tiles_a_device_has(
          "devices are not; use 3 devices, or heads"),
         (gqa(8, 2), 8, {"attention": "replicated"},
          "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"),
-        (paged(), 8, {},
-         "placement.kv: sequence is not supported with kv.layout paged yet; use heads, or a contiguous cache"),
+        (paged(unequal=True), 8, {}, "placement.kv: sequence divides the caches of layers over 2 and 4 devices, and a "
+         "paged cache has one table of pages for all layers; use heads, or a contiguous cache"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_shared_is_refused(spec: ModelSpec, devices: int, rules: dict[str, str], said: str) -> None:
     assert list(problems(spec, devices, PlacementRules(kv="sequence", **rules))) == [said]
 
 
-@pytest.mark.parametrize("spec", [gqa(8, 2), latent_spec(), RECURRENT["gated delta beside attention"]])
-def test_layers_that_keep_states_do_not_matter(spec: ModelSpec) -> None:
+@pytest.mark.parametrize("spec", [gqa(8, 2), latent_spec(), paged(), RECURRENT["gated delta beside attention"]])
+def test_pages_and_layers_that_keep_states_do_not_matter(spec: ModelSpec) -> None:
     assert list(problems(spec, 4, SEQUENCE)) == []

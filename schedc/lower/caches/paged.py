@@ -13,7 +13,10 @@ TABLE = "page"
 
 @dataclass(frozen=True)
 class Paged:
-    """Tile t of sequence r lies in page `page[r · tiles + t]` of every layer."""
+    """The tile in place t of sequence r lies in page `page[r · tiles + t]` of every layer.
+
+    Where devices have the tiles in turn, each has one in that place, and all have it in that page.
+    """
 
     name: str
     layers: int

@@ -103,7 +103,7 @@ class CacheStream:
     def layout(self, grain: Grain) -> Contiguous | Paged:
         name, layers, cache = self.place.named("kv"), len(self.place.layers), self.cache(grain)
         if self.kv.layout == "paged":
-            return Paged(name, layers, self.shape.page_count(grain.kv_tokens), cache)
+            return Paged(name, layers, self.shape.page_count(grain.kv_tokens, self.turns.devices), cache)
         return Contiguous(name, layers, self.shape.sequences, cache)
 
     @property
@@ -124,8 +124,8 @@ class CacheStream:
         named, cache, attention = self.place.named, self.cache(grain), self.attention
         # In a limited sight the range is that of a difference: the bounds of `first` alone do not say it is never
         # negative.
-        least = 1 - cache.max_tiles if attention.sight.limited else 0
         most = cache.max_tiles - (0 if self.turns.shared else 1)
+        least = -most if attention.sight.limited else 0
         scalars = [Scalars(named("full"), self.shape.rows, least, most, "local")]
         if attention.sight.limited:
             scalars.append(Scalars(named("first"), self.shape.rows, 0, most, "local"))

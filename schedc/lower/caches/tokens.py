@@ -95,7 +95,7 @@ class TokenStream(CacheStream):
         named, cache, attention = self.place.named, self.cache(grain), self.attention
         limited = attention.sight.limited
         most = cache.max_tiles - (0 if self.turns.shared else 1)
-        scalars = [Scalars(named("full"), 1, 1 - cache.max_tiles if limited else 0, most, "local")]
+        scalars = [Scalars(named("full"), 1, -most if limited else 0, most, "local")]
         if limited:
             scalars.append(Scalars(named("first"), 1, 0, most, "local"))
         return Declarations(
