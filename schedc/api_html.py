@@ -18,7 +18,7 @@ COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9
 
 def card(request: Request, program: Program, report: CostReport) -> str:
     """HTML without scripts: figures, then the map."""
-    bounds = ", ".join(f"{name} {bound.time_us:,.1f} µs" for name, bound in report.bounds.items())
+    bounds = ", ".join(f"{name} {bound.time_us:,.1f} µs" for name, bound in report.bounds.items() if bound.time_us)
     rows = {
         "model": f"{request.spec.name} on {request.target.describe()}",
         "step": f"{report.step_us:,.1f} µs predicted, rows {request.shape.rows}, policy {request.policy}",

@@ -189,6 +189,8 @@ def cost_lines(cost: CostReport) -> list[tuple[str, str]]:
     """(label, value): the predicted step and how far it is from its lower bounds."""
     lines = [step_line(cost)]
     for name, bound in cost.bounds.items():
+        if name == "exchanges" and not bound.time_us:  # one device has none
+            continue
         times = "" if bound.step_over_bound is None else f"; the step takes {bound.step_over_bound:.2f} times that"
         part = "" if bound.largest_share is None else f" ({bound.largest} {100 * bound.largest_share:.0f} % of it)"
         lines.append(

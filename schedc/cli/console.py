@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from schedc.cli.piped import Trimmed
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -43,10 +45,15 @@ def say_error(message: str) -> None:
 
 
 def to_stdout() -> "Console":
-    """Where there is no terminal, tables are 120 columns wide. Names are shown as they are, also `[bold]`."""
+    """Where there is no terminal, tables are 120 columns wide, and their lines end where their text does.
+
+    Names are shown as they are, also `[bold]`.
+    """
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False, markup=False, emoji=False)
+    if sys.stdout.isatty():
+        return Console(highlight=False, markup=False, emoji=False)
+    return Console(file=Trimmed(sys.stdout), width=PIPED_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def to_stderr() -> "Console":

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
-from schedc.cli.files import require_suffix, require_writable, write_text
+from schedc.cli.files import write_text
 from schedc.cli.inspect.opened import Rows, is_program, subject_of
 from schedc.cli.options import Looked, ScheduleOptions, with_schedule_options
+from schedc.cli.pictures import require_page
 from schedc.errors import UserError
 from schedc.inspect.diff_text import figure, placed, places, sizes, us
 
@@ -67,8 +68,7 @@ def diff(
     from schedc.inspect.diff import diff as difference
 
     if html is not None:
-        require_suffix(html, (".html",), "a page is written as")
-        require_writable(html)
+        require_page(html)
     both = []
     for name, text, extra in (("--a", first, of_first), ("--b", second, of_second)):
         asked = _with(options, extra, name)

@@ -74,6 +74,7 @@ def explore(
       schedc explore smollm2-135m --plan plan.yaml --policies ring,double_buffer --ablate --plot slots.png
     """
     from schedc.cli.files import require_writable
+    from schedc.cli.pictures import require_picture
     from schedc.compiler.placement import require_hbm
     from schedc.compiler.pricing import schedule
     from schedc.cost.machine import Machine
@@ -84,6 +85,11 @@ def explore(
     from schedc.schedule.registry import SEARCHES, SHIPPED
     from schedc.spec.load import load_spec
 
+    if plot is not None:
+        require_picture(plot, "--plot is written as")
+    for path in (output, csv, state):
+        if path is not None:
+            require_writable(path)
     request = options.request(load_spec(model), rows)
     setting = Setting(request.spec, request.shape, request.target, Machine.of(request.target))
     spec, shape, target = request.spec, request.shape, request.target
@@ -91,9 +97,6 @@ def explore(
     searching = request.policy in SEARCHES
     if output is not None and not searching:
         raise UserError("--output is for the plan of a search: give --policy search or --policy optimal too")
-    for path in (output, csv, plot, state):
-        if path is not None:
-            require_writable(path)
     named = policies_named(policies or ("ring,double_buffer" if searching or options.plan else "all"))
     plans: dict[str, Plan] = {}
     result: dict[str, Any] = {}

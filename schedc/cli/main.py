@@ -36,6 +36,7 @@ from schedc.cli import (
     targets,
     verify,
 )
+from schedc.cli.anywhere import arranged
 from schedc.cli.console import print_json, say_error, set_verbosity, to_stderr
 from schedc.errors import SchedcError, UserError
 
@@ -44,12 +45,8 @@ class Commands(TyperGroup):
     """What is the user's to mend is shown as a message, without a traceback; with `--json` also as an object."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Flags of the command as a whole may stand anywhere on the line."""
-        ctx.meta[_JSON] = "--json" in args
-        end = args.index("--") if "--" in args else len(args)
-        anywhere = [argument for argument in args[:end] if argument in _ANYWHERE]
-        rest = [argument for argument in args[:end] if argument not in _ANYWHERE]
-        return super().parse_args(ctx, [*anywhere, *rest, *args[end:]])
+        args, ctx.meta[_JSON] = arranged(self, args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -69,7 +66,6 @@ class Commands(TyperGroup):
 
 
 _JSON = "schedc.json"
-_ANYWHERE = ("--quiet", "--verbose", "--no-cache")
 
 
 def _say_json(
@@ -115,8 +111,8 @@ def schedc(
     No TPU is needed to compile, check or try a kernel.
 
     Exit codes: 0 all is well, 1 a check failed, 2 bad usage or bad input, 130 interrupted. With --json a failure is an
-    object on stdout too: its "error" has a kind, a message and the problems one by one. --quiet, --verbose and
-    --no-cache may stand anywhere on the line.
+    object on stdout too: its "error" has a kind, a message and the problems one by one. --quiet (-q), --verbose (-v),
+    --no-cache and --json may stand anywhere on the line.
     """
     if quiet and verbose:
         raise UserError("--quiet and --verbose cannot be given together")

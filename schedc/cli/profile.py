@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, grid, print_json, simple_table, to_stdout
+from schedc.cli.files import require_suffix, require_writable
 from schedc.cli.options import Model, ScheduleOptions, with_options
 from schedc.cli.predict_options import PredictOptions
 
@@ -59,6 +60,8 @@ def profile(
 
     if assumed.profile is not None:
         raise UserError("--profile: this command makes a profile; give it to `schedc compile` or `schedc sweep`")
+    require_suffix(output, (".json", ".yaml"), "a profile is written as")
+    require_writable(output)
     stages = Stages()
     with stages.stage("schedule"):
         request = options.request(load_spec(model), rows, logits)

@@ -19,7 +19,8 @@ Value = str | int | float | bool | None
 
 @dataclass(frozen=True)
 class Column:
-    """`unit` is part of the heading, `digits` are those behind the point that a person sees."""
+    """`unit` is part of the heading, and so is what a count is of (`each`: of one execution, `a step`: of all of them);
+    `digits` are those behind the point that a person sees."""
 
     name: str
     unit: str = ""

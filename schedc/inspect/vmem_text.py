@@ -26,7 +26,7 @@ def vmem_lines(vmem: VmemMap, title: str, width: int = 72, height: int = 20) -> 
         pool = next((pool for pool, at, rows in vmem.pools if at <= first < at + rows), "")
         beyond = first >= vmem.limit_rows - vmem.compiler_rows
         cells = "".join("!" if beyond and share > 0 else _shade(share) for share in shares[line])
-        lines.append(f"{first * ROW_BYTES / unit:>{scale}.1f} {name} {cells} {pool}")
+        lines.append(f"{first * ROW_BYTES / unit:>{scale}.1f} {name} {cells} {pool}".rstrip())
     peak = min(width - 1, int(width * vmem.peak_ns / vmem.step_ns)) if vmem.step_ns else 0
     lines.append(f"{'':>{scale + 4}} {'':>{peak}}^ peak")
     end = f"{vmem.step_ns / 1e3:,.1f} µs"

@@ -48,6 +48,13 @@ def test_a_person_sees_phases_memory_verdicts_and_bounds(schedc: Command) -> Non
     assert lines[-1].startswith(f"wrote k: {', '.join(FILES)} (the kernel: ")
 
 
+def test_a_bound_of_exchanges_is_shown_only_where_there_are_any(schedc: Command) -> None:
+    one = schedc("compile", "smollm2-135m", "--context", "256", "--no-check").out
+    two = schedc("compile", "smollm2-135m", "--context", "256", "--devices", "2", "--no-check").out
+    assert "longest chain of waits" in one and "µs dependent exchanges" not in one
+    assert "µs dependent exchanges" in two and "0.0 µs dependent exchanges" not in two
+
+
 def test_a_person_sees_what_was_chosen_for_formats_and_devices(schedc: Command) -> None:
     given = ("smollm2-135m", "--context", "256", "--no-check", "--devices", "2", "--weights", "mxfp4")
     lines = schedc("compile", *given, "--form", "mxfp4=dequantised", "--collective", "ring", "--wire", "bf16").out

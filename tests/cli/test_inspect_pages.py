@@ -75,6 +75,25 @@ def test_what_a_timeline_is_written_as_is_told_by_the_suffix(schedc: Command, tm
     ))  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("command", "suffixes"),
+    [
+        ("inspect vmem nothing -o", ".svg, .png, .pdf"),
+        ("inspect timeline nothing -o", ".html, .json, .json.gz, .pftrace, .svg, .png, .pdf"),
+        ("inspect kernel nothing --html", ".html"),
+        ("diff nothing nothing --html", ".html"),
+        ("explore nothing --plot", ".svg, .png, .pdf"),
+        ("profile nothing -o", ".json, .yaml"),
+    ],
+)
+def test_a_file_that_cannot_be_drawn_is_refused_before_any_work(schedc: Command, command: str, suffixes: str) -> None:
+    said = refused(schedc(*command.split(), "out.jpeg"))
+    assert said.startswith("out.jpeg: ") and said.endswith(f" {suffixes}")
+    last = suffixes.split(", ")[-1]
+    assert "there is no folder" in refused(schedc(*command.split(), f"no/where/a{last}"))
+    assert "nothing" in refused(schedc(*command.split(), f"a{last}")), "then comes the model"
+
+
 def test_timelines_that_cannot_be_are_refused(schedc: Command) -> None:
     asked = ("inspect", "timeline", "smollm2-135m")
     assert "told by its suffix: .html, .json" in refused(schedc(*asked, "-o", "x.txt"))

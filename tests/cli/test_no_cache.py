@@ -32,7 +32,7 @@ def test_a_second_identical_compilation_finds_the_proof(schedc: Command, store: 
     assert "from the cache" not in other.err and len(store.entries()) == 2
 
 
-@pytest.mark.parametrize("place", [0, 1, 3, len(COMPILE)])
+@pytest.mark.parametrize("place", [0, 1, 4, len(COMPILE)])
 def test_no_cache_keeps_nothing(schedc: Command, store: Store, place: int):
     assert schedc(*COMPILE[:place], "--no-cache", *COMPILE[place:]).code == 0
     assert store.entries() == []

@@ -25,7 +25,7 @@ def test_rows_are_sorted_filtered_and_cut(schedc: Command):
     rows = [(row["phase"], row["bytes"]) for row in said["rows"]]
     assert {phase for phase, _ in rows} == {"qkv", "up"}
     assert [size for _, size in rows] == sorted((size for _, size in rows), reverse=True)
-    assert said["columns"] == [{"name": "phase", "unit": None}, {"name": "bytes", "unit": None}]
+    assert said["columns"] == [{"name": "phase", "unit": None}, {"name": "bytes", "unit": "each"}]
     read = list(csv.reader(io.StringIO(schedc("inspect", "transfers", *MODEL, *asked, "--reverse", "--csv").out)))
     assert read[0] == ["phase", "bytes"] and [(phase, int(size)) for phase, size in read[1:]] == rows
 

@@ -92,9 +92,16 @@ def test_buffers_are_inside_their_pools_and_say_when_they_live(smol: Subject):
 def test_semaphores_are_given_to_as_often_as_they_are_taken_from(experts: Subject):
     table = semaphores(experts)
     assert [row[0] for row in table.rows] == [semaphore.name for semaphore in experts.program.semaphores]
+    for name in ("given", "taken"):
+        assert table.columns[table.index(name)].unit == "a step"
+    assert [row[table.index("given")] for row in table.rows] == [row[table.index("taken")] for row in table.rows]
+    assert {row[table.index("in")] for row in table.where("kind=dma").rows} == {"rows"}
     for row in table.where("semaphore~(weights|experts)_arrived").rows:
-        assert row[table.index("given")] == row[table.index("taken")] > 0
+        assert row[table.index("given")] >= 8 * row[table.index("signals")] > 0
         assert 0 < row[table.index("peak")] <= row[table.index("count")]
+    loads = table.where("semaphore=weights_arrived").rows[0]
+    rows = [t.bytes for t in experts.flow.moved if experts.flow.executed[t.at].signals.startswith("weights_arrived")]
+    assert loads[table.index("given")] * ROW_BYTES == sum(rows)
 
 
 def test_phases_add_up_to_the_step(smol: Subject):

@@ -9,6 +9,7 @@ from schedc.cli.console import Json, for_source, print_json, to_stdout
 from schedc.cli.files import write_text
 from schedc.cli.inspect.opened import Rows, subject_of
 from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.pictures import require_page
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,7 +26,7 @@ def kernel(
     rows: Rows = 1,
     phase: Annotated[str | None, typer.Option("--phase", help="Only the lines of this phase.")] = None,
     whole: Annotated[bool, typer.Option("--all", help="Also the lines before the kernel's own operations.")] = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page instead.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE.html", help="Write a page instead.")] = None,
     json: Json = False,
 ) -> None:
     """Print the generated kernel with phase, issue cycles, executions and predicted time beside every line.
@@ -42,6 +43,8 @@ def kernel(
     """
     from schedc.inspect.margin import margin
 
+    if html is not None:
+        require_page(html)
     made = margin(subject_of(model, options, rows))
     if phase is not None:
         made = made.of_phase(phase)

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json
-from schedc.cli.files import written
+from schedc.cli.files import require_suffix, require_writable, written
 from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
 from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.pictures import PAGES, PICTURES, require_matplotlib
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
     from schedc.inspect.subject import Subject
 
-PAGES, TRACES, PICTURES = (".html",), (".json", ".json.gz", ".pftrace"), (".png", ".svg", ".pdf")
+TRACES = (".json", ".json.gz", ".pftrace")
 
 
 def timeline(
@@ -58,11 +59,14 @@ def timeline(
 
       schedc inspect timeline out/smollm2-135m -o trace.pftrace
     """
-    kind = _suffix(output)
+    kind = require_suffix(output, (*PAGES, *TRACES, *PICTURES), "what it is to be is told by its suffix:")
     if against is not None and kind not in PAGES:
         raise UserError(f"--against {against}: two schedules beside each other are shown in a page: -o NAME.html")
     if kind in TRACES and (start or end is not None):
         raise UserError(f"{output}: a trace has the whole step; --from and --to are for pages and pictures")
+    if kind in PICTURES:
+        require_matplotlib()
+    require_writable(output)
     subject = subject_of(model, options, rows)
     facts: dict[str, object] = {"output": str(output)}
     other = [] if against is None else [_other(against, options, rows, subject)]
@@ -78,14 +82,6 @@ def timeline(
     else:
         named = ", ".join(f"{value:,} {name}" for name, value in facts.items() if isinstance(value, int))
         typer.echo(f"wrote {output}: step of {facts['step_us']:,.1f} µs{', ' if named else ''}{named}")
-
-
-def _suffix(output: Path) -> str:
-    known = (*PAGES, *TRACES, *PICTURES)
-    found = next((suffix for suffix in known if output.name.endswith(suffix)), None)
-    if found is None:
-        raise UserError(f"{output}: what it is to be is told by its suffix: {', '.join(known)}")
-    return found
 
 
 def _picture(

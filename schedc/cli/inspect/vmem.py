@@ -9,6 +9,7 @@ from schedc.cli.console import Json, print_json
 from schedc.cli.files import written
 from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
 from schedc.cli.options import Looked, ScheduleOptions, compiled_folder
+from schedc.cli.pictures import require_picture
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import CheckFailed, UserError
 
@@ -43,13 +44,13 @@ def vmem(
     """
     if output is None and (start or end is not None):
         raise UserError("--from and --to are for a picture: give it with -o NAME.svg")
+    if output is not None:
+        require_picture(output, "a map of VMEM is written as")
     found, failure = _seen(model, options, assumed, rows)
     if output is not None:
-        from schedc.inspect.vmem_picture import FORMATS, draw_vmem
+        from schedc.inspect.vmem_picture import draw_vmem
 
         refuse_window(start, end, found.vmem.step_ns / 1e3)
-        if output.suffix not in FORMATS:
-            raise UserError(f"{output}: a map of VMEM is written as {', '.join(FORMATS)}")
         with written(output) as draft:
             draw_vmem(found.vmem, draft, found.history.title, start, end)
     facts = _facts(found.vmem) | ({"picture": str(output)} if output else {}) if json else {}

@@ -29,10 +29,12 @@ def decisions_of(request: Request, made: Schedule, program: Program) -> tuple[De
 def with_predictions(request: Request, program: Program, log: tuple[Decision, ...]) -> tuple[Decision, ...]:
     """With the predicted step of the policy and of every other: a schedule and a simulation each."""
     machine = Machine.of(request.target)
+    chosen = simulate(program, machine)
     return tuple(
         replace(
             one,
-            cost=round(simulate(program, machine).step_ns / 1e3, 3),
+            why=f"{one.why}; all steps are priced by {chosen.priced_by}",
+            cost=round(chosen.step_ns / 1e3, 3),
             alternatives=tuple(_predicted(request, other.name, machine) for other in one.alternatives),
         )
         if one.kind == "policy"

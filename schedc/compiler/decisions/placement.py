@@ -14,6 +14,7 @@ from schedc.lower.graph import StepShape
 from schedc.placement.rules import PlacementRules
 from schedc.placement.table import held
 
+COUNTED = "bytes are of weights and caches without padding, outputs are not in"
 OTHER_RULES: dict[str, tuple[str, ...]] = {
     "attention": ("heads", "replicated"),
     "dense": ("columns", "replicated"),
@@ -31,7 +32,7 @@ def decisions(request: Request) -> Iterator[Decision]:
         "devices",
         f"devices of {target.name} that run the kernel",
         f"{shape.devices} of {target.devices}",
-        f"asked for, or the fewest whose HBM of {limit:,} bytes holds the model",
+        f"asked for, or the fewest whose HBM of {limit:,} bytes holds the model; {COUNTED}",
         "bytes a device",
         _bytes(request, shape),
         tuple(others),
@@ -75,7 +76,7 @@ def decisions(request: Request) -> Iterator[Decision]:
 
 def _of(request: Request, family: str, chosen: str, what: str, others: tuple[Alternative, ...]) -> Decision:
     cost = _bytes(request, request.shape)
-    return Decision("placement", family, chosen, f"a device has {what}", "bytes a device", cost, others)
+    return Decision("placement", family, chosen, f"a device has {what}; {COUNTED}", "bytes a device", cost, others)
 
 
 def _changed(rules: PlacementRules, family: str, value: Any) -> PlacementRules:

@@ -12,8 +12,8 @@ from schedc.ir.program import ROW_BYTES, Barrier, RemoteStart, Signal
 COLUMNS = (
     Column("phase"),
     Column("times"),
-    Column("messages"),
-    Column("bytes"),
+    Column("messages", "each"),
+    Column("bytes", "each"),
     Column("peers"),
     Column("storage"),
     Column("time", "µs", 2),

@@ -13,22 +13,28 @@ COLUMNS = (
     Column("semaphore"),
     Column("count"),
     Column("kind"),
-    Column("given"),
-    Column("taken"),
+    Column("in"),
+    Column("given", "a step"),
+    Column("taken", "a step"),
+    Column("signals"),
+    Column("waits"),
     Column("peak"),
     Column("stall", "µs", 1),
     Column("most_stall", "µs", 1),
     Column("reason", words=True),
 )
-"""`given` and `taken` are executions in a step, `peak` the most transfers or signals on their way at once, `most_stall`
-the longest single wait."""
-_BRIEF = ("semaphore", "count", "given", "peak", "stall", "reason")
+"""`given` and `taken` are what all signals add and all waits take: rows of 512 bytes that transfers bring, or signals
+of a semaphore without transfers, as `in` says. `signals` and `waits` are executions: a wait may take what several
+transfers bring. `peak`: the most transfers on their way at once; `most_stall`: the longest single wait."""
+_BRIEF = ("semaphore", "count", "in", "given", "taken", "signals", "waits", "peak", "stall", "reason")
 
 
 @dataclass
 class _Use:
     given: int = 0
     taken: int = 0
+    signals: int = 0
+    waits: int = 0
     peak: int = 0
     stall: float = 0.0
     longest: float = 0.0
@@ -46,11 +52,13 @@ def semaphores(subject: Subject) -> Table:
         if isinstance(op, (Start, RemoteStart, Signal)):
             for name in filter(None, (done.signals, done.sent)):
                 use = uses[_name(name)]
-                use.given += 1
+                use.given += done.amount
+                use.signals += 1
                 use.givers[done.phase] = None
         elif isinstance(op, (Wait, Await)):
             use = uses[_name(done.signals)]
-            use.taken += 1
+            use.taken += done.amount
+            use.waits += 1
             use.takers[done.phase] = None
             stall = flow.stalls[place]
             use.stall += stall
@@ -65,8 +73,11 @@ def semaphores(subject: Subject) -> Table:
                 semaphore.name,
                 semaphore.count,
                 semaphore.kind,
+                "rows" if semaphore.kind == "dma" else "signals",
                 use.given,
                 use.taken,
+                use.signals,
+                use.waits,
                 use.peak,
                 round(use.stall / 1e3, 3),
                 round(use.longest / 1e3, 3),
@@ -101,7 +112,7 @@ def _peaks(subject: Subject) -> dict[str, int]:
 
 
 def _reason(use: _Use, count: int) -> str:
-    if not use.given and not use.taken:
+    if not use.signals and not use.waits:
         return "not used with these inputs"
     each = "one a slot; " if count > 1 else ""
     givers, takers = (_list(list(names)) for names in (use.givers, use.takers))

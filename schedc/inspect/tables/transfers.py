@@ -19,7 +19,7 @@ COLUMNS = (
     Column("transfer"),
     Column("way"),
     Column("times"),
-    Column("bytes"),
+    Column("bytes", "each"),
     Column("issued", "µs", 1),
     Column("takes", "µs", 1),
     Column("early", "µs", 1),
@@ -28,8 +28,9 @@ COLUMNS = (
     Column("for"),
     Column("reason", words=True),
 )
-"""`issued`: the first time. `takes`: from issue to arrival; `idle`: of the HBM before it; both in the mean.
-`early`: the least time it was there before it was asked for, below 0 if late. `stall`: of the core for it, in all."""
+"""`bytes` of one execution. `issued`: the first time. `takes`: from issue to arrival; `idle`: of the HBM before it;
+both in the mean. `early`: the least time it was there before it was asked for, below 0 if late. `stall`: of the core
+for it, in all."""
 _BRIEF = ("line", "phase", "transfer", "times", "bytes", "early", "stall", "reason")
 
 
