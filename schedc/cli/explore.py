@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import Json, print_json, simple_table, to_stderr, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
 from schedc.errors import UserError
@@ -34,6 +35,7 @@ def explore(
         typer.Option(
             "--policies",
             metavar="all|NAME,…",
+            autocompletion=completion.policy_lists,
             help="Policies to compare, at their defaults.",
             show_default="all, without --policy and --plan",
         ),

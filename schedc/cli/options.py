@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from schedc.cli import completion
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,23 +29,11 @@ DEFAULT_TARGET = "tpu7x:2x2x1"
 _PANEL = "Schedule"
 
 
-def _models(incomplete: str) -> list[str]:
-    from schedc.spec.load import list_models
-
-    return [name for name in list_models() if name.startswith(incomplete)]
-
-
-def _policies(incomplete: str) -> list[str]:
-    from schedc.schedule.registry import POLICIES, SEARCHES
-
-    return [name for name in (*POLICIES, *SEARCHES) if name.startswith(incomplete)]
-
-
 Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        autocompletion=_models,
+        autocompletion=completion.models,
         help="A name from `schedc models`, or a spec file such as ./my_model.yaml.",
     ),
 ]
@@ -52,7 +41,7 @@ ModelOrFolder = Annotated[
     str,
     typer.Argument(
         metavar="MODEL|FOLDER",
-        autocompletion=_models,
+        autocompletion=completion.models,
         help="A name from `schedc models`, a spec file, or a folder written by `schedc compile`.",
     ),
 ]
@@ -61,7 +50,7 @@ Looked = Annotated[
     str,
     typer.Argument(
         metavar="MODEL|FOLDER|FILE.ir",
-        autocompletion=_models,
+        autocompletion=completion.models,
         help="A name from `schedc models`, a spec file, a folder written by `schedc compile`, or a program in the text "
         "form; `-` reads one from stdin.",
     ),
@@ -81,6 +70,7 @@ class ScheduleOptions:
         str | None,
         _option(
             "--target",
+            autocompletion=completion.targets,
             help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml.",
             show_default=DEFAULT_TARGET,
         ),
@@ -121,7 +111,7 @@ class ScheduleOptions:
         str,
         _option(
             "--policy",
-            autocompletion=_policies,
+            autocompletion=completion.policies,
             help="The order of the transfers: a name, or ./file.py:function for your own.",
         ),
     ] = "ring"
@@ -130,6 +120,7 @@ class ScheduleOptions:
         _option(
             "--plan",
             metavar="FILE",
+            autocompletion=completion.plans,
             help="A plan as `schedc explore -o` writes it, or the name of one that comes with schedc.",
             show_default="by the policy",
         ),

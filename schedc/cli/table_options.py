@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import print_json, print_whole, simple_table, to_stdout
 from schedc.errors import UserError
 
@@ -26,7 +27,13 @@ class TableOptions:
     """Which rows and columns of a table, in which order, and as what."""
 
     sort: Annotated[
-        str | None, _option("--sort", metavar="COLUMN", help="Sort by a column; the first is smallest.")
+        str | None,
+        _option(
+            "--sort",
+            metavar="COLUMN",
+            autocompletion=completion.column,
+            help="Sort by a column; the first is smallest.",
+        ),
     ] = None
     reverse: Annotated[bool, _option("--reverse", help="The largest first.")] = False
     where: Annotated[
@@ -34,6 +41,7 @@ class TableOptions:
         _option(
             "--where",
             metavar="CONDITION",
+            autocompletion=completion.column,
             help="Only rows with, as in 'phase~expert' (a regular expression), 'phase=qkv' or 'bytes>1e6'; may be "
             "repeated.",
         ),
@@ -43,6 +51,7 @@ class TableOptions:
         _option(
             "--columns",
             metavar="NAMES",
+            autocompletion=completion.column_list,
             help="Only these columns, as in phase,bytes,reason; or `all`.",
             show_default="all for --json and --csv, else what a screen has room for",
         ),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import Json, Stages, grid, print_json, to_stdout
 from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
 from schedc.errors import CheckFailed
@@ -36,6 +37,7 @@ def verify(
         typer.Option(
             "--dump",
             metavar="PHASE",
+            autocompletion=completion.dumped,
             help="Compare what the layers of this phase keep and leave with the reference's, first difference first; "
             "`all` for every layer.",
         ),

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -60,12 +59,3 @@ def test_no_color_is_heeded_on_a_terminal() -> None:
         words = ["script", "-qec", f"{sys.executable} -m schedc.cli.main compile smollm2", "/dev/null"]
         made = subprocess.run(words, capture_output=True, text=True, env=os.environ | {"TERM": "xterm"} | environment)
         assert ("\x1b[31m" in made.stdout) == coloured
-
-
-def test_the_shell_completes_models_and_policies(tmp_path: Path) -> None:
-    def completed(line: str) -> list[str]:
-        environment = {"_SCHEDC_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()))}
-        return command(**environment).stdout.split()
-
-    assert completed("schedc compile ") and "kimi-k3" in completed("schedc compile ")
-    assert "double_buffer" in completed("schedc compile kimi-k3 --policy ")

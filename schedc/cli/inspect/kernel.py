@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import Json, for_source, print_json, to_stdout
 from schedc.cli.files import write_text
 from schedc.cli.inspect.opened import Rows, subject_of
@@ -24,7 +25,9 @@ def kernel(
     model: Looked,
     options: ScheduleOptions,
     rows: Rows = 1,
-    phase: Annotated[str | None, typer.Option("--phase", help="Only the lines of this phase.")] = None,
+    phase: Annotated[
+        str | None, typer.Option("--phase", autocompletion=completion.phases, help="Only the lines of this phase.")
+    ] = None,
     whole: Annotated[bool, typer.Option("--all", help="Also the lines before the kernel's own operations.")] = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE.html", help="Write a page instead.")] = None,
     json: Json = False,

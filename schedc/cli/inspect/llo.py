@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import Json, Stages, print_json, print_whole, simple_table, to_stdout
 from schedc.cli.inspect.opened import subject_of
 from schedc.cli.options import ScheduleOptions
@@ -15,9 +16,20 @@ if TYPE_CHECKING:
 
 
 def llo(
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder written by `schedc compile`.")],
+    folder: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER", autocompletion=completion.models, help="A folder written by `schedc compile`."
+        ),
+    ],
     phase: Annotated[
-        str | None, typer.Argument(metavar="[PHASE]", help="A phase, in detail.", show_default="a line a phase")
+        str | None,
+        typer.Argument(
+            metavar="[PHASE]",
+            autocompletion=completion.phases,
+            help="A phase, in detail.",
+            show_default="a line a phase",
+        ),
     ] = None,
     listing: Annotated[bool, typer.Option("--bundles", help="Print the bundles of the phase.")] = False,
     lines: Annotated[int, typer.Option("--lines", help="How many of the hottest lines to show.", min=1)] = 8,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from schedc.cli import completion
 from schedc.cli.console import Json, Stages, print_json
 from schedc.cli.files import require_suffix, require_writable, written
 from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
@@ -38,6 +39,7 @@ def timeline(
         typer.Option(
             "--against",
             metavar="MODEL|FOLDER|FILE.ir|POLICY",
+            autocompletion=completion.against,
             help="Beside it in the page: another folder, model or program, or the same model under another policy.",
         ),
     ] = None,
