@@ -20,8 +20,8 @@ class PlacementRules(Part):
     """heads: query heads beside their kv heads, columns of q, k, v and rows of o; columns: of gate and up, rows of
     down; vocab: columns of the head; replicated: all of it on every device.
 
-    Caches go with the heads that read them, or (sequence) their tiles lie on the devices in turn: each attends to its
-    tiles with the heads of all, and the softmaxes are combined. Embeddings, routers, norms and biases of outputs are
+    Caches go with the heads that read them, or (sequence) their tiles lie in turn on the devices that read the same:
+    each attends to its tiles with the heads of all, and the softmaxes are combined. Embeddings, routers, norms and biases of outputs are
     on every device. A shared expert is divided by columns, as its output joins the sum of the others.
     """
 
