@@ -22,7 +22,7 @@ from schedc.lower.caches.shape import chunk_tokens
 from schedc.lower.caches.stream import rows_at_once
 from schedc.lower.graph import LANES, StepShape, Stream
 from schedc.lower.mixers.delta_rule import SEQUENCES_AT_ONCE, head_groups
-from schedc.lower.mixers.mla import latent_chains
+from schedc.lower.mixers.latent_projections import latent_chains
 from schedc.lower.step import StepLowering
 from schedc.placement.heads import latent_split, split_of
 from schedc.placement.split import Split
@@ -235,7 +235,8 @@ def _small_gqa(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
 def _small_mla(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> dict[str, Any]:
     """As few heads on a device, and panels of the latents, as are attended in as many groups and can be cut so.
 
-    What enters comes first in `cuts`, then the queries if they have a latent, then keys and values head by head.
+    What enters comes first in `cuts`, then the queries if they have a latent, then keys and values: head by head, or
+    where the cache is expanded in panels of all.
     """
     split = latent_split(mixer["heads"], shape.devices, shape.placement)
     width, q_rank = mixer["nope_dim"] + mixer["rope_dim"], mixer["q_rank"]
@@ -245,7 +246,9 @@ def _small_mla(mixer: Mapping[str, Any], cuts: list[Cut], shape: StepShape) -> d
         queries, gate = ceil(heads * width / LANES), ceil(heads * mixer["value_dim"] / LANES)
         entering = kv_panels + ceil(mixer["rope_dim"] / LANES) + (q_panels or queries)
         entering += gate if mixer["output_gate"] else 0
-        sizes = [entering, *([queries] if q_panels else []), heads, heads]
+        expanded = [ceil(heads * (mixer["nope_dim"] + mixer["value_dim"]) / LANES)]
+        ups = expanded if mixer["cache"] == "expanded" else [heads, heads]
+        sizes = [entering, *([queries] if q_panels else []), *ups]
         at_once = rows_at_once(shape.sequences, latent_chains(heads))
         possible = all(cut.units(size) is not None for cut, size in zip(cuts, sizes, strict=False))
         return possible and _same_groups(at_once, full_at_once, shape.sequences)

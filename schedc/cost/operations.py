@@ -205,12 +205,42 @@ def of_attend_latent_tokens(work: Work) -> Features:
     }
 
 
+def of_attend_expanded(work: Work) -> Features:
+    """A pair is a sequence and eight heads: dots with each head's keys, one softmax, a dot with all their values."""
+    pairs = work["sequences"] * -(-work["heads"] // SUBLANES)
+    panels = work["heads"] * (work.panels("head_dim") + work.panels("value_dim"))
+    tiles = work["sequences"] * panels * work["tokens"] / LANES
+    return {
+        "pairs": float(pairs),
+        "score_registers": pairs * work["tokens"] / LANES,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+    }
+
+
+def of_attend_expanded_tokens(work: Work) -> Features:
+    """A pair is a head, which the queries of all rows meet together."""
+    tiles = work["heads"] * (work.panels("head_dim") + work.panels("value_dim")) * work["tokens"] / LANES
+    return {
+        "pairs": float(work["heads"]),
+        "score_registers": work["heads"] * work["rows"] / SUBLANES * work["tokens"] / LANES,
+        "tiles": tiles,
+        "f32_tiles": tiles * (work.attributes["dtype"] == "f32"),
+        "later": float(not work["first"]),
+    }
+
+
 def of_latent_queries(work: Work) -> Features:
     return {"registers": work["heads"] * work.registers(work.panels("nope_dim") + work.panels("rope_dim"))}
 
 
 def of_gather_queries(work: Work) -> Features:
     return {"registers": work["heads"] * work.registers(work.panels("rank") + work.panels("rope_dim"))}
+
+
+def of_expanded_heads(*columns: str) -> Callable[[Work], Features]:
+    return lambda work: {"registers": work["heads"] * work.registers(sum(work.panels(part) for part in columns))}
 
 
 def of_heads(columns: str) -> Callable[[Work], Features]:
@@ -272,6 +302,12 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "gather_queries": of_gather_queries,
     "attend_latent": of_attend_latent,
     "attend_latent_tokens": of_attend_latent_tokens,
+    "expanded_latent": lambda work: {"registers": work.registers(work.panels("rank") + work.panels("rope_dim"))},
+    "expanded_token": of_expanded_heads("nope_dim", "rope_dim", "value_dim"),
+    "expanded_queries": of_expanded_heads("nope_dim", "rope_dim"),
+    "attend_expanded": of_attend_expanded,
+    "attend_expanded_tokens": of_attend_expanded_tokens,
+    "join_expanded": of_join_values,
     "latent_outputs": of_heads("rank"),
     "join_values": of_join_values,
     "by_sequence": lambda work: {"registers": work["sequences"] * work["stride"] / SUBLANES},
@@ -303,6 +339,7 @@ UNMEASURED: Mapping[str, str] = {
     "merge_tokens": "merge_newest",
     "attend_tokens": "attend",
     "attend_latent_tokens": "attend_latent",
+    "attend_expanded_tokens": "attend_expanded",
 }
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from schedc.placement.heads import delta_split, heads_of
+from schedc.placement.heads import delta_split, heads_of, latent_split
 from schedc.placement.rules import PlacementRules
 from schedc.placement.split import Split, whole
 from schedc.spec.mixers import Mixer
+from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 
 CACHED_HEADS: dict[str, Callable[..., Split]] = {
     "gqa": lambda mixer, devices, rules: heads_of(mixer, devices, rules).kv,
-    "mla": lambda mixer, devices, rules: whole(1),  # One latent, which every query head reads.
+    "mla": lambda mixer, devices, rules: _of_mla(mixer, devices, rules),
     "kda": lambda mixer, devices, rules: delta_split(mixer, devices, rules).query,
     "gated_delta": lambda mixer, devices, rules: delta_split(mixer, devices, rules).query,
 }
+
+
+def _of_mla(mla: Mla, devices: int, rules: PlacementRules) -> Split:
+    """One latent, which every query head reads, or the expanded keys and values of each."""
+    return whole(1) if mla.cache == "absorbed" else latent_split(mla.heads, devices, rules)
 
 
 def cached_heads(mixer: Mixer, devices: int, rules: PlacementRules) -> Split:
@@ -25,7 +31,7 @@ def cached_heads(mixer: Mixer, devices: int, rules: PlacementRules) -> Split:
 
 SHARING: dict[str, Callable[..., int]] = {
     "gqa": lambda mixer, devices, rules: heads_of(mixer, devices, rules).kv.every,
-    "mla": lambda mixer, devices, rules: devices,
+    "mla": lambda mixer, devices, rules: devices if mixer.cache == "absorbed" else 1,
 }
 """Neighbouring devices that read the same cache."""
 

@@ -94,11 +94,12 @@ def _moe(moe: Moe, devices: int, rules: PlacementRules) -> Iterator[Held]:
 
 def _cache(mixer: Mixer, devices: int, rules: PlacementRules) -> Held:
     split, sharing = cached_heads(mixer, devices, rules), sharing_devices(mixer, devices, rules)
+    things = EXPANDED if isinstance(mixer, Mla) and mixer.cache == "expanded" else CACHED[mixer.kind]
     if sharing > 1:
         tiles = f"one tile in {sharing} of a sequence"
-        what = f"{split.each} of {split.total} {CACHED[mixer.kind]}, {tiles}" if split.is_split else tiles
+        what = f"{split.each} of {split.total} {things}, {tiles}" if split.is_split else tiles
         return Held("cache", "sequence", what, _copies(split, devices) // sharing, _padding(split))
-    return _columns("cache", "heads", split.total, split, devices, CACHED[mixer.kind])
+    return _columns("cache", "heads", split.total, split, devices, things)
 
 
 def _columns(family: str, rule: str, total: int, split: Split, devices: int, things: str) -> Held:
@@ -117,6 +118,8 @@ def _padding(split: Split) -> float:
 
 CACHED = {"gqa": "kv heads", "mla": "latent", "kda": "heads' states", "gated_delta": "heads' states"}
 """What a cache is divided into."""
+
+EXPANDED = "heads' keys and values"
 
 Describe = Callable[..., Iterator[Held]]
 MIXERS: dict[str, Describe] = {"gqa": _gqa, "mla": _mla, "kda": _kda, "gated_delta": _gated_delta}

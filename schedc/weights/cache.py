@@ -101,7 +101,10 @@ def _of_gqa(mixer: Gqa) -> tuple[int, tuple[Side, ...]]:
 
 
 def _of_mla(mixer: Mla) -> tuple[int, tuple[Side, ...]]:
-    """One head for all: the latent, and the shared key in panels of its own."""
+    """Absorbed: one head for all, the latent, and the shared key in panels of its own. Expanded: keys and values."""
+    if mixer.cache == "expanded":
+        widths = {"k": mixer.head_dim, "v": mixer.value_dim}
+        return mixer.heads, tuple(Side(name, width, lanes_up(width)) for name, width in widths.items())
     widths = {"latent": mixer.kv_rank, "shared key": mixer.rope_dim}
     return 1, tuple(Side(name, width, lanes_up(width)) for name, width in widths.items())
 

@@ -89,14 +89,15 @@ def _of_gqa(mixer: Gqa) -> Orders:
 
 
 def _of_mla(mixer: Mla) -> Orders:
-    """The rotated end of every query, and the shared key behind the latent."""
+    """The rotated end of every query, and the shared key behind the latent, or at the end of every expanded key."""
     turning = halves_from_adjacent(mixer.rope_dim, mixer.rope_dim)
 
     def behind(still: int) -> np.ndarray:
         return np.concatenate([np.arange(still), still + turning])
 
     queries = dict.fromkeys(("attn.q", "attn.q_b"), behind(mixer.nope_dim))
-    return Orders({**queries, "attn.kv_a": behind(mixer.kv_rank)}, (None, turning))
+    cache = (None, turning) if mixer.cache == "absorbed" else (behind(mixer.nope_dim), None)
+    return Orders({**queries, "attn.kv_a": behind(mixer.kv_rank)}, cache)
 
 
 ORDERS: dict[str, Callable[..., Orders]] = {"gqa": _of_gqa, "mla": _of_mla}

@@ -1,4 +1,7 @@
-"""Multi-head latent attention by its definition: keys and values of every head are made from the cached latents."""
+"""Multi-head latent attention by its definition: keys and values of every head are made from latents.
+
+From those of the cache, or, where the cache is expanded, from those of the new tokens, and cached.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +14,16 @@ from schedc.spec.mixers.mla import Mla
 from schedc.spec.norm import Norm
 
 State = tuple[jax.Array, jax.Array]
-"""Latents [rows, capacity, 1, kv_rank], normalised, and shared keys [rows, capacity, 1, rope_dim], rotated; the token
-at position p stands at index p."""
+"""Latents [rows, capacity, 1, kv_rank], normalised, and shared keys [rows, capacity, 1, rope_dim], rotated; expanded,
+keys [rows, capacity, heads, nope_dim + rope_dim] and values [rows, capacity, heads, value_dim]. The token at position p
+stands at index p."""
 
 
 def empty_state(mixer: Mla, rows: int, capacity: int, dtype: jnp.dtype) -> State:
-    return (
-        jnp.zeros((rows, capacity, 1, mixer.kv_rank), dtype),
-        jnp.zeros((rows, capacity, 1, mixer.rope_dim), dtype),
-    )
+    expanded = mixer.cache == "expanded"
+    heads = mixer.heads if expanded else 1
+    widths = (mixer.head_dim, mixer.value_dim) if expanded else (mixer.kv_rank, mixer.rope_dim)
+    return jnp.zeros((rows, capacity, heads, widths[0]), dtype), jnp.zeros((rows, capacity, heads, widths[1]), dtype)
 
 
 def apply(
@@ -49,14 +53,19 @@ def apply(
     compressed = dot(x, weights["attn.kv_a"])
     latent = normed("kv_a_norm", mixer.kv_norm, compressed[..., : mixer.kv_rank])[:, :, None]
     shared = turned(compressed[:, :, None, mixer.kv_rank :])
-    at = jnp.arange(rows)[:, None], positions
-    new = [old.at[at].set(kept_as(part, old.dtype)) for old, part in zip(state, (latent, shared), strict=True)]
-    latents, keys = (part[:, :, 0].astype(jnp.float32) for part in new)
 
-    expanded = dot(latents, weights["attn.kv_b"]).reshape(rows, capacity, mixer.heads, -1)
-    shared_keys = jnp.broadcast_to(keys[:, :, None], (rows, capacity, mixer.heads, mixer.rope_dim))
-    k = jnp.concatenate([expanded[..., : mixer.nope_dim], shared_keys], axis=-1)
-    v = expanded[..., mixer.nope_dim :]
+    def expand(latents: jax.Array, keys: jax.Array) -> State:
+        """Keys and values of every head, from [rows, n, 1, width] each."""
+        expanded = dot(latents[:, :, 0], weights["attn.kv_b"]).reshape(*latents.shape[:2], mixer.heads, -1)
+        shared_keys = jnp.broadcast_to(keys, (*keys.shape[:2], mixer.heads, mixer.rope_dim))
+        k = jnp.concatenate([expanded[..., : mixer.nope_dim], shared_keys], axis=-1)
+        return k, expanded[..., mixer.nope_dim :]
+
+    kept = (latent, shared) if mixer.cache == "absorbed" else expand(latent, shared)
+    at = jnp.arange(rows)[:, None], positions
+    new = [old.at[at].set(kept_as(part, old.dtype)) for old, part in zip(state, kept, strict=True)]
+    cached = new[0].astype(jnp.float32), new[1].astype(jnp.float32)
+    k, v = expand(*cached) if mixer.cache == "absorbed" else cached
 
     highest = jax.lax.Precision.HIGHEST
     scores = jnp.einsum("rthd,rchd->rhtc", q, k, precision=highest) * mixer.score_scale

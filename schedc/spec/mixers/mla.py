@@ -9,6 +9,8 @@ from schedc.spec.base import Part, Problem
 from schedc.spec.norm import Norm
 from schedc.spec.rope import Rope, scaling_problem
 
+LatentCache = Literal["absorbed", "expanded"]
+
 
 class Mla(Part):
     """c = norm(x·Wkva[:, :kv_rank]) and r = rope(x·Wkva[:, kv_rank:]), one shared key of `rope_dim`, are cached;
@@ -16,6 +18,8 @@ class Mla(Part):
     [qn | qr] per head = norm(x·Wqa)·Wqb (without `q_rank`: x·Wq), qr = rope(qr); [Kh | Vh] = c·Wkvb per head;
     s = scale·(qn·Khᵀ + qr·rᵀ); out = (softmax(s)·Vh, times sigmoid(x·Wgate) with an `output_gate`)·Wo.
     Without `rope` nothing is rotated. arXiv 2405.04434, section 2.1.
+
+    An `expanded` cache keeps [Kh | r] and Vh of every head instead of c and r, and the same is computed.
     """
 
     kind: Literal["mla"]
@@ -30,6 +34,10 @@ class Mla(Part):
     rope: Rope | None = None
     scale: float | None = Field(default=None, gt=0, description="None: (nope_dim + rope_dim) ** -0.5")
     output_gate: bool = False
+    cache: LatentCache = Field(
+        default="absorbed",
+        description="absorbed: the latent and the shared key; expanded: keys and values of every head",
+    )
 
     def problems(self) -> Iterator[Problem]:
         if self.q_norm is not None and self.q_rank is None:
@@ -52,7 +60,7 @@ class Mla(Part):
 
     @property
     def latent_dim(self) -> int:
-        """Numbers cached a token: the latent and the shared key."""
+        """Width of the latent and the shared key: what an absorbed cache keeps of a token."""
         return self.kv_rank + self.rope_dim
 
     @property
