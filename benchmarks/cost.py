@@ -6,6 +6,7 @@
     python benchmarks/cost.py mixtures   compile models with block attention residuals, and add their operations to it
     python benchmarks/cost.py states       compile models with delta rules, and add their operations to it
     python benchmarks/cost.py latents      compile models with latents, and add their operations and messages to it
+    python benchmarks/cost.py expanded     compile models with expanded latents, and add their operations to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -54,7 +55,8 @@ IN_FLIGHT = {"value": 16, "source": "assumed: no source says how many transfers 
 ASSUMED = {"when": 1.0, "loop": 4.0, "scalar": 2.0, "signal": 4.0, "await": 4.0}
 HEAD = (
     f"# Issue cycles of every operation of the kernels below, on {TARGET}: a number for each place it stands.\n"
-    "# Made by: python benchmarks/cost.py measure; … collectives; … experts; … mixtures; … states; … latents\n"
+    "# Made by: python benchmarks/cost.py measure; … collectives; … experts; … mixtures; … states; … latents;\n"
+    "# … expanded\n"
 )
 KERNELS = [
     (model, rows, dtype, slot)
@@ -294,6 +296,31 @@ def measure_latents() -> None:
         add_measured(found, sends)
 
 
+EXPANDED = (
+    "expanded_latent", "expanded_token", "expanded_queries", "attend_expanded", "attend_expanded_tokens",
+    "join_expanded",
+)  # fmt: skip
+
+
+def measure_expanded() -> None:
+    """What belongs to latent attention with an expanded cache, of few heads and of many."""
+    found: Found = defaultdict(list)
+    sizes = ((1, 1), (2, 2), (4, 4), (8, 1), (8, 8))
+    for devices, rows, rows_are in (*((*size, "sequences") for size in sizes), (4, 8, "tokens"), (8, 8, "tokens")):
+        data = load_spec("deepseek-v2-lite").model_dump(mode="json", exclude_none=True)
+        data["layers"] = [data["layers"][0]]
+        data["layers"][0]["repeat"] = 3
+        data["layers"][0]["pattern"][0]["mixer"] |= {"cache": "expanded", "output_gate": True}
+        spec, target = ModelSpec.model_validate(data), parse_target(f"{TARGET}:2x2x1", devices)
+        talk = communication_for(spec.hidden, rows, target)
+        shape = StepShape(rows, 4096, devices=devices, communication=talk, rows_are=rows_are)
+        for op, cycles in cycles_of(build(Request(spec, target, shape))[1], target)[0]:
+            if isinstance(op, Compute) and op.kind in EXPANDED:
+                add_found(found, op, cycles)
+                print(devices, rows, op.kind, cycles, flush=True)
+    replace_measured(found, lambda kind: kind in EXPANDED)
+
+
 def add_measured(found: Found, sends: list[float]) -> None:
     """Beside what is there, but in place of the same shapes."""
     data = parse_yaml(MEASURED.read_text())
@@ -450,7 +477,7 @@ def simulations() -> None:
 if __name__ == "__main__":
     commands = {
         "measure": measure, "collectives": measure_collectives, "experts": measure_experts,
-        "latents": measure_latents, "mixtures": measure_mixtures, "states": measure_states, "fit": fit,
-        "compare": compare, "simulate": simulations,
+        "latents": measure_latents, "expanded": measure_expanded, "mixtures": measure_mixtures,
+        "states": measure_states, "fit": fit, "compare": compare, "simulate": simulations,
     }  # fmt: skip
     commands[sys.argv[1]]()

@@ -95,7 +95,7 @@ def explore(
     request = options.request(load_spec(model), rows)
     setting = Setting(request.spec, request.shape, request.target, Machine.of(request.target))
     spec, shape, target = request.spec, request.shape, request.target
-    require_hbm(spec, shape, target, schedule(spec, shape, target), lambda other: schedule(spec, other, target))
+    require_hbm(spec, shape, target, schedule(spec, shape, target), lambda *other: schedule(*other, target))
     searching = request.policy in SEARCHES
     if output is not None and not searching:
         raise UserError("--output is for the plan of a search: give --policy search or --policy optimal too")

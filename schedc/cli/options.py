@@ -23,6 +23,7 @@ StoredFormat = Literal[
     "bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4_g64", "int4_g128", "mxfp4", "nvfp4"
 ]
 CacheFormat = Literal["bf16", "f32", "fp8"]
+LatentCache = Literal["absorbed", "expanded"]
 RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
 DEFAULT_TARGET = "tpu7x:2x2x1"
@@ -139,6 +140,14 @@ class ScheduleOptions:
     kv: Annotated[
         CacheFormat | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")
     ] = None
+    latent_cache: Annotated[
+        LatentCache | None,
+        _option(
+            "--latent-cache",
+            help="What latent attention keeps of a token: its latent (absorbed), or keys and values of every head.",
+            show_default="as the spec says",
+        ),
+    ] = None
 
     collective: Annotated[
         str | None,
@@ -187,6 +196,7 @@ class ScheduleOptions:
         from schedc.placement.load import load_rules
         from schedc.placement.rules import PlacementRules
         from schedc.schedule.registry import find_policy
+        from schedc.spec.latent_cache import with_latent_cache
         from schedc.target.target import parse_target
         from schedc.weights.families import refuse_unused_formats
 
@@ -200,6 +210,8 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"quantization": quantization})
         if self.kv is not None:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
+        if self.latent_cache is not None:
+            spec = with_latent_cache(spec, self.latent_cache)
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
         rules = PlacementRules() if self.placement is None else load_rules(self.placement)
@@ -244,7 +256,7 @@ class ScheduleOptions:
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""
-        names = {"settings": "set", "forms": "form", "rows_are": "rows-are"}
+        names = {"settings": "set", "forms": "form", "rows_are": "rows-are", "latent_cache": "latent-cache"}
         changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
         return [f"--{names.get(name, name)}" for name in changed]
 

@@ -12,6 +12,7 @@ from schedc.lower.graph import Grain, StepShape
 from schedc.lower.step import StepLowering
 from schedc.placement.table import Held, held
 from schedc.schedule.build import Schedule, kv_tokens
+from schedc.spec.latent_cache import other_latent_caches, with_latent_cache
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
@@ -160,21 +161,21 @@ def require_hbm(
     shape: StepShape,
     target: Target,
     made: Schedule,
-    otherwise: Callable[[StepShape], Schedule],
+    otherwise: Callable[[ModelSpec, StepShape], Schedule],
 ) -> None:
-    """Raises CheckFailed with the numbers, and the smallest changes that fit. `otherwise` makes other shapes."""
+    """Raises CheckFailed with the numbers, and the smallest changes that fit. `otherwise` makes others."""
     if _taken(made) <= target.capability.hbm_usable_bytes:
         return
     report = placement_report(spec, shape, target, made.layouts, made.program.arrays)
     parts = {family.family: family.device for family in report.families}
     parts |= {"caches": sum(report.caches.values()), "outputs": report.outputs}
     largest = sorted(parts.items(), key=lambda part: -part[1])
-    found = remedies(shape, target, otherwise)
+    found = remedies(spec, shape, target, otherwise)
     lines = [
         f"{spec.name} does not fit the HBM of {target.name} on {shape.devices} of its devices: {report.total:,} bytes "
         f"a device, {report.limit:,} are left for arrays ({report.total - report.limit:,} too many)",
         *(f"  {name}: {size:,} bytes" for name, size in largest if size * 100 >= report.total),
-        *([f"  would fit: {found[0]}"] if found else ["  no number of its devices, context or rows fits"]),
+        f"  would fit: {found[0]}" if found else "  no number of its devices, context or rows fits",
         *(f"         or: {change}" for change in found[1:]),
     ]
     raise CheckFailed("\n".join(lines), details={"placement": report.to_dict()})
@@ -185,23 +186,27 @@ def _taken(made: Schedule) -> int:
     return sum(array.rows for array in made.program.arrays) * ROW_BYTES
 
 
-def remedies(shape: StepShape, target: Target, otherwise: Callable[[StepShape], Schedule]) -> list[str]:
-    """Of every single change, the smallest that fits: of the placement first, which takes nothing away."""
+def remedies(
+    spec: ModelSpec, shape: StepShape, target: Target, otherwise: Callable[[ModelSpec, StepShape], Schedule]
+) -> list[str]:
+    """Of every single change, the smallest that fits: of placement and cache first, which take nothing away."""
 
-    def fits(other: StepShape) -> bool:
+    def fits(other: StepShape, of: ModelSpec = spec) -> bool:
         try:
-            return _taken(otherwise(other)) <= target.capability.hbm_usable_bytes
+            return _taken(otherwise(of, other)) <= target.capability.hbm_usable_bytes
         except SchedcError:
             return False
 
     in_turn = replace(shape, placement=shape.placement.model_copy(update={"kv": "sequence"}))
     turned = shape.devices > 1 and shape.placement.kv != "sequence" and fits(in_turn)
+    caches = (cache for cache in other_latent_caches(spec) if fits(shape, with_latent_cache(spec, cache)))
     larger = (n for n in _divisors(target.devices) if n > shape.devices)
     more = next((n for n in larger if fits(replace(shape, devices=n))), None)
     context = _largest(shape.context, lambda n: fits(replace(shape, context=n)))
     rows = _largest(shape.rows, lambda n: fits(replace(shape, rows=n)))
     return [
         *([f"{IN_TURN} in the rules of --placement"] if turned else []),
+        *(f"--latent-cache {cache}" for cache in caches),
         *([f"--devices {more}"] if more else []),
         *([f"--context {context}"] if context else []),
         *([f"--rows {rows}"] if rows else []),

@@ -339,7 +339,6 @@ UNMEASURED: Mapping[str, str] = {
     "merge_tokens": "merge_newest",
     "attend_tokens": "attend",
     "attend_latent_tokens": "attend_latent",
-    "attend_expanded_tokens": "attend_expanded",
 }
 """Kinds that no measured kernel has, and the kind whose formula stands in."""
 
