@@ -305,7 +305,7 @@ EXPANDED = (
 def measure_expanded() -> None:
     """What belongs to latent attention with an expanded cache, of few heads and of many."""
     found: Found = defaultdict(list)
-    sizes = ((1, 1), (2, 2), (4, 4), (8, 1), (8, 8))
+    sizes = ((1, 1), (1, 4), (2, 2), (4, 4), (8, 1), (8, 8))
     for devices, rows, rows_are in (*((*size, "sequences") for size in sizes), (4, 8, "tokens"), (8, 8, "tokens")):
         data = load_spec("deepseek-v2-lite").model_dump(mode="json", exclude_none=True)
         data["layers"] = [data["layers"][0]]

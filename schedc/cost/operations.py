@@ -240,7 +240,13 @@ def of_gather_queries(work: Work) -> Features:
 
 
 def of_expanded_heads(*columns: str) -> Callable[[Work], Features]:
-    return lambda work: {"registers": work["heads"] * work.registers(sum(work.panels(part) for part in columns))}
+    """`spilled`: those beyond what eight heads have, all of which are alive at once."""
+
+    def features(work: Work) -> Features:
+        each = work.registers(sum(work.panels(part) for part in columns))
+        return {"registers": work["heads"] * each, "spilled": max(0, work["heads"] - 8) * each}
+
+    return features
 
 
 def of_heads(columns: str) -> Callable[[Work], Features]:
