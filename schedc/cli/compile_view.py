@@ -28,6 +28,7 @@ _BOUNDS = {
     "latency": "longest chain of waits in this order",
     "exchanges": "dependent exchanges",
     "dependence": "dependent computations and exchanges",
+    "one_core": "the same, computed by one core",
 }
 _IDLE = {
     "latency": "transfers on their way",

@@ -9,8 +9,9 @@
   one before, with everything else for nothing (`dependence.py`).
 - `dependence`: the longest chain of dependent computations, exchanges and transfers, read after write through the rows
   of buffers, with HBM infinitely fast and all independent work for nothing.
+- `one_core`: the same, but all computations that lie between two exchanges share the one core (`one_core.py`).
 
-The last two need a traced step. Every bound is a lower bound alone; the largest is the one that binds. With each goes
+The last three need a traced step. Every bound is a lower bound alone; the largest is the one that binds. With each goes
 the largest part of it: of `hbm` the array, of `compute` the kind, of chains the kind or `exchange`.
 """
 
@@ -19,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from schedc.cost.dependence import longest_chain
+from schedc.cost.dependence import dependences, longest_chain
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
+from schedc.cost.one_core import one_core_ns
 from schedc.cost.simulate import simulate
 from schedc.cost.timeline import Timeline
 from schedc.cost.trace import Trace
@@ -33,13 +35,14 @@ Part = tuple[str, float]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lower bounds of a step, each alone in ns; the last two are None for a step without a trace."""
+    """Lower bounds of a step, each alone in ns; the last three are None for a step without a trace."""
 
     hbm_ns: float
     compute_ns: float
     latency_ns: float
     exchanges_ns: float | None = None
     dependence_ns: float | None = None
+    one_core_ns: float | None = None
     parts: Mapping[str, Part] = field(default_factory=dict)
     """The largest part of each bound that has any."""
 
@@ -52,6 +55,7 @@ class Bounds:
             "latency": self.latency_ns,
             "exchanges": self.exchanges_ns,
             "dependence": self.dependence_ns,
+            "one_core": self.one_core_ns,
         }
         return {name: ns for name, ns in every.items() if ns is not None}
 
@@ -70,10 +74,11 @@ def bounds(program: Program, machine: Machine, timeline: Timeline, inputs: Input
     for name, size in timeline.written.items():
         moved[name] = moved.get(name, 0) + size
     parts = {"hbm": _largest(moved)}
-    exchanges = dependence = None
+    exchanges = dependence = one_core = None
     if timeline.trace is not None:
-        exchange, chain = longest_chain(timeline.trace, compute=False), longest_chain(timeline.trace)
-        exchanges, dependence = exchange.ns, chain.ns
+        known = dependences(timeline.trace)
+        exchange, chain = longest_chain(known, compute=False), longest_chain(known)
+        exchanges, dependence, one_core = exchange.ns, chain.ns, one_core_ns(known)
         parts["compute"] = _largest(_by_kind(timeline.trace))
         parts["exchanges"] = _largest(exchange.parts or {})
         parts["dependence"] = _largest(chain.parts or {})
@@ -83,6 +88,7 @@ def bounds(program: Program, machine: Machine, timeline: Timeline, inputs: Input
         latency_ns=simulate(program, machine.without_work(), inputs).step_ns,
         exchanges_ns=exchanges,
         dependence_ns=dependence,
+        one_core_ns=one_core,
         parts={name: part for name, part in parts.items() if part is not None},
     )
 

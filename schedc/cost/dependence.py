@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from schedc.cost.rows import NEVER, Mark, RowMarks
-from schedc.cost.trace import Executed, Flight, Trace
+from schedc.cost.trace import Executed, Trace
 
 
 @dataclass(frozen=True)
@@ -31,52 +31,76 @@ class Chain:
     parts: Mapping[str, float] | None = None
 
 
-def longest_chain(trace: Trace, compute: bool = True) -> Chain:
-    """The chain that ends last. The trace is of a program whose waits order what depends on each other."""
-    rows, scalars = RowMarks(), dict[str, Mark]()
-    parents: list[int] = []
-    costs: list[float] = []
-    last: Mark = NEVER
+@dataclass(frozen=True)
+class Dependences:
+    """What every operation of a trace depends on, and what it takes, by its place in the trace."""
+
+    trace: Trace
+    parents: tuple[tuple[int, ...], ...]
+    """The places of the operations that wrote what it reads."""
+    work: tuple[float, ...]
+    """What it takes of the core, ns."""
+    lag: tuple[float, ...]
+    """What passes between its end on the core and that what it writes is there, ns."""
+
+
+def dependences(trace: Trace) -> Dependences:
+    """Read after write. The trace is of a program whose waits order what depends on each other."""
+    rows, scalars = RowMarks(), dict[str, int]()
+    parents: list[tuple[int, ...]] = []
     for place, done in enumerate(trace.executed):
-        begin = max(
-            (*(rows.latest(span) for span in done.reads), *(scalars.get(name, NEVER) for name in done.needs)),
-            default=NEVER,
-        )
-        cost = _cost(done, compute)
-        end = (begin[0] + cost, place)
-        parents.append(begin[1])
-        costs.append(cost)
+        found = {writer for span in done.reads for _, writer in rows.every(span)}
+        found.update(scalars[name] for name in done.needs if name in scalars)
+        parents.append(tuple(sorted(found)))
         for span in done.writes:
-            rows.put(span, end)
+            rows.put(span, (0.0, place))
         for name in done.sets:
-            scalars[name] = end
-        last = max(last, end)
-    return _chain(trace, last, parents, costs)
+            scalars[name] = place
+    executed = trace.executed
+    return Dependences(trace, tuple(parents), tuple(map(_work, executed)), tuple(map(_lag, executed)))
 
 
-def _cost(done: Executed, compute: bool) -> float:
+def longest_chain(known: Dependences, compute: bool = True) -> Chain:
+    """The chain that ends last."""
+    last: Mark = NEVER
+    ends: list[float] = []
+    before: list[int] = []
+    for place, parents in enumerate(known.parents):
+        begin = max(((ends[parent], parent) for parent in parents), default=NEVER)
+        ends.append(begin[0] + _cost(known, place, compute))
+        before.append(begin[1])
+        last = max(last, (ends[place], place))
+    return _chain(known, last, before, compute)
+
+
+def _work(done: Executed) -> float:
+    return done.ended - done.began if done.computes or done.flight is not None else 0.0
+
+
+def _lag(done: Executed) -> float:
+    """What a transfer or message takes if nothing else is on its way."""
     flight = done.flight
     if flight is None:
-        return done.ended - done.began if compute and done.computes else 0.0
-    if flight.lane == "hbm" and not compute:
         return 0.0
-    issue = done.ended - done.began if compute else 0.0
-    return issue + _alone(flight)
-
-
-def _alone(flight: Flight) -> float:
-    """What it takes if nothing else is on its way."""
     return flight.latency + (flight.alone + flight.late if flight.lane != "hbm" else 0.0)
 
 
-def _chain(trace: Trace, last: Mark, parents: list[int], costs: list[float]) -> Chain:
+def _cost(known: Dependences, place: int, compute: bool) -> float:
+    if compute:
+        return known.work[place] + known.lag[place]
+    flight = known.trace.executed[place].flight
+    return known.lag[place] if flight is not None and flight.lane != "hbm" else 0.0
+
+
+def _chain(known: Dependences, last: Mark, before: list[int], compute: bool) -> Chain:
     parts: dict[str, float] = {}
     place, operations = last[1], 0
     while place >= 0:
-        done = trace.executed[place]
+        done = known.trace.executed[place]
         kind = done.name if done.flight is None else "HBM" if done.flight.lane == "hbm" else "exchange"
-        if costs[place] > 0:
-            parts[kind] = parts.get(kind, 0.0) + costs[place]
+        cost = _cost(known, place, compute)
+        if cost > 0:
+            parts[kind] = parts.get(kind, 0.0) + cost
             operations += 1
-        place = parents[place]
+        place = before[place]
     return Chain(last[0], operations, dict(sorted(parts.items(), key=lambda part: (-part[1], part[0]))))

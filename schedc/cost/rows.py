@@ -29,6 +29,13 @@ class RowMarks:
             return self._marks[span[0]][at]
         return max((mark for _, _, mark in self._within(span)), default=NEVER)
 
+    def every(self, span: Span) -> frozenset[Mark]:
+        """All marks of rows of the span."""
+        at = self._exact(span)
+        if at is not None:
+            return frozenset((self._marks[span[0]][at],))
+        return frozenset(mark for _, _, mark in self._within(span))
+
     def put(self, span: Span, mark: Mark) -> None:
         """All rows of the span get this mark in place of theirs."""
         storage, low, high = span

@@ -9,7 +9,7 @@ from test_simulate import THREE_TRANSFERS
 
 from schedc.cost.bounds import bounds
 from schedc.cost.critical import critical_path, largest_parts, period, shares
-from schedc.cost.dependence import longest_chain
+from schedc.cost.dependence import dependences, longest_chain
 from schedc.cost.idle import idle_times
 from schedc.cost.machine import Machine
 from schedc.cost.timeline import Timeline
@@ -53,10 +53,10 @@ def test_a_chain_goes_through_the_rows_that_are_written_and_read() -> None:
     beside = "compute zero(out: write theirs[8 +: 8])"
     after = "compute zero(x: read theirs[0 +: 8], out: write theirs[16 +: 8])"
     _, trace = traced(DECLARED, made, beside, TO_THE_SIBLING, "wait arrived rows=8", after, "}")
-    chain = longest_chain(trace)
+    chain = longest_chain(dependences(trace))
     assert (chain.ns, chain.operations) == (50 + 10 + 80 + 200 + 50, 3)
     assert chain.parts == {"exchange": 290, "zero": 100}
-    assert longest_chain(trace, compute=False).ns == 280
+    assert longest_chain(dependences(trace), compute=False).ns == 280
 
 
 def test_rows_overlap_wherever_their_buffers_lie() -> None:
@@ -64,8 +64,8 @@ def test_rows_overlap_wherever_their_buffers_lie() -> None:
     text = ONE_DEVICE.replace("buffer c in work rows=8 slots=1 align=8 at 16", "buffer c in work rows=8 align=4 at 12")
     write = "compute zero(out: write b[0 +: 8])"
     read = "compute zero(x: read c[0 +: 4], out: write a[0 +: 8])"
-    assert longest_chain(traced(text, write, read, "}")[1]).ns == 100
-    assert longest_chain(traced(text, write, read.replace("c[0", "c[4"), "}")[1]).ns == 50
+    assert longest_chain(dependences(traced(text, write, read, "}")[1])).ns == 100
+    assert longest_chain(dependences(traced(text, write, read.replace("c[0", "c[4"), "}")[1])).ns == 50
 
 
 def test_an_address_that_is_computed_is_a_dependence() -> None:
@@ -74,9 +74,9 @@ def test_an_address_that_is_computed_is_a_dependence() -> None:
     start = "start w[chosen[0] * 8 +: 8] -> a[0 +: 8] signals arrived"
     use = "compute zero(x: read a[0 +: 8], out: write b[0 +: 8])"
     lines = (ONE_DEVICE, chosen, start, "wait arrived rows=8", use, "}")
-    assert longest_chain(traced(*lines)[1]).ns == 50 + 10 + 100 + 50
+    assert longest_chain(dependences(traced(*lines)[1])).ns == 50 + 10 + 100 + 50
     fixed = (ONE_DEVICE, chosen, start.replace("chosen[0] * 8", "8"), "wait arrived rows=8", use, "}")
-    assert longest_chain(traced(*fixed)[1]).ns == 10 + 100 + 50
+    assert longest_chain(dependences(traced(*fixed)[1])).ns == 10 + 100 + 50
 
 
 def test_idle_times_of_three_transfers() -> None:
@@ -182,7 +182,7 @@ def test_what_is_on_the_path_and_idle_is_the_step_and_no_bound_is_beaten(devices
     idle_ns = sum(part.ns for part in idle_times(timeline.trace, timeline.step_ns))
     assert idle_ns == pytest.approx(timeline.step_ns - timeline.hbm_busy_ns)
     least = bounds(program, Machine.of(target), timeline)
-    assert set(least.named) == {"hbm", "compute", "latency", "exchanges", "dependence"}
+    assert set(least.named) == {"hbm", "compute", "latency", "exchanges", "dependence", "one_core"}
     assert all(0 <= ns <= timeline.step_ns for ns in least.named.values())
     assert (least.exchanges_ns == 0) == (devices == 1)
 
@@ -195,6 +195,6 @@ def test_every_layer_makes_the_chain_as_much_longer() -> None:
         target = parse_target("tpu7x")
         timeline = simulate_traced(schedule(spec, StepShape(1, 512), target).program, Machine.of(target))
         assert timeline.trace is not None
-        return longest_chain(timeline.trace).ns
+        return longest_chain(dependences(timeline.trace)).ns
 
     assert chain(12) - chain(8) == pytest.approx(chain(8) - chain(4), rel=1e-6)

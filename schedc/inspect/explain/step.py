@@ -19,6 +19,7 @@ BOUNDS = {
     "latency": "the chain of starts and waits of this order, if bandwidth and instructions were free",
     "exchanges": "the exchanges between devices that depend on each other",
     "dependence": "the longest chain of what depends on each other",
+    "one_core": "what depends on each other, computed by one core",
 }
 CAUSES = {
     "latency": "transfers are on their way and none has arrived",
