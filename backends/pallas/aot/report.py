@@ -21,7 +21,8 @@ class Versions:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Wall time of tracing with lowering, and of the TPU compiler."""
+    """Time of tracing with lowering, and of the TPU compiler: on the wall or, where that is less since the machine had
+    other work, of the processors. Both are no less than what an idle machine takes."""
 
     lower: float
     compile: float
