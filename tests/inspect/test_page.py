@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from schedc.cli.options import ScheduleOptions
+from schedc.compiler.written import read_source
 from schedc.inspect.diff import Diff, diff
 from schedc.inspect.diff_data import diff_data
 from schedc.inspect.html_page import page
 from schedc.inspect.page_data import decode, schedule_data
 from schedc.inspect.runs import runs_of
 from schedc.inspect.seen import seen
-from schedc.inspect.subject import Subject, of_request
+from schedc.inspect.subject import Subject, of_request, of_source
 from schedc.spec.load import load_spec
+from schedc.target.target import parse_target
 from tests.inspect.browser import HEIGHT, WIDTH, opened, started
 from tests.inspect.compiled import MODELS, seen_model
 
@@ -218,6 +220,20 @@ def test_what_differs_is_listed_and_what_moved_is_marked_and_found(browser: Any,
         assert shown.said == []
 
 
+def test_a_program_without_phases_has_no_lane_of_them_and_the_lines_of_its_file(browser: Any, tmp_path: Path) -> None:
+    file = Path(__file__).parents[2] / "examples" / "exchange.ir"
+    subject = of_source(read_source(str(file)), parse_target("tpu7x", 2))
+    (tmp_path / "page.html").write_text(page([seen(subject)]), encoding="utf-8")
+    with opened(browser, tmp_path / "page.html") as shown:
+        assert shown.tab.evaluate("timeline.panels[0].lanes.map((lane) => lane.kind)")[:2] == ["core", "path"]
+        shown.point_at("links", 0)
+        assert "the other device of this chip" in shown.tab.inner_text("#details")
+        line = next(n for n, text in enumerate(file.read_text().split("\n"), 1) if "remote.start" in text)
+        assert f"exchange.ir:{line}" in shown.tab.inner_text("#tip")
+        assert f"exchange.ir, line {line}" in shown.tab.inner_text("#details")
+        assert shown.said == []
+
+
 def test_a_page_of_one_schedule_lists_no_differences(browser: Any, pages: dict[str, Path]) -> None:
     with opened(browser, pages["smollm2-135m"]) as shown:
         assert not shown.tab.is_visible("#differences") and "Getting about" in shown.tab.inner_text("#details")
@@ -254,6 +270,14 @@ def test_the_page_of_a_step_of_kimi_k3_is_small_and_opens(browser: Any, tmp_path
     (tmp_path / "k3.html").write_text(text, encoding="utf-8")
     with opened(browser, tmp_path / "k3.html") as shown:
         assert shown.view() == (0, round(found.history.timeline.step_ns))
+        ends = shown.tab.evaluate("timeline.panels[0].lanes.map((lane) => lane.y + lane.height)")
+        assert max(ends) <= shown.tab.evaluate("document.getElementById('lanes').clientHeight"), "VMEM is in sight"
+        assert shown.tab.evaluate("timeline.panels[0].lanes.filter((lane) => lane.label === 'links').length") == 1
+        shown.show(1_000_000, 1_040_000)
+        links = [t for t in found.history.transfers if t.lane == "link"]
+        message = next(i for i, t in enumerate(links) if t.began > 1_005_000 and t.route == 3)
+        shown.point_at("links", message)
+        assert "to chip 3 sent" in shown.tab.inner_text("#details").replace("\n", " ")
         assert shown.said == []
 
 

@@ -43,6 +43,7 @@ function describe({ panel, kind, i, time }) {
     const op = links.op[i];
     const rows = [
       ["bytes", bytes(ops.bytes[op])],
+      ["to", links.lane[i] ? `chip ${links.lane[i]}` : "the other device of this chip"],
       ["sent", micros(links.issued[i])],
       ["has the link", `${micros(links.began[i])} to ${micros(links.left[i])}`],
       ["there", micros(links.ended[i])],
@@ -156,7 +157,8 @@ function excerpt(lines, line, around) {
   }
   const indents = lines.slice(first - 1, last).filter((text) => text.trim()).map((text) => text.search(/\S/));
   const cut = Math.max(0, Math.min(...indents) - 2);
-  return `<pre>${shown.join("\n").replaceAll(`  </span>${" ".repeat(cut)}`, "  </span>")}</pre>`;
+  const kept = (match, indent) => `  </span>${"\u00a0".repeat(Math.max(0, indent.length - cut))}`; // does not end a line that is wrapped
+  return `<pre>${shown.join("\n").replaceAll(/ {2}<\/span>( *)/g, kept)}</pre>`;
 }
 
 function source(heading, lines, line, missing) {

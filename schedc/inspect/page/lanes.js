@@ -26,7 +26,7 @@ class Panel {
     const two = Boolean(this.letter); // lower lanes where two schedules are below each other
     if (two) add("title", "", 16, 2);
     if (this.one.layers.n) add("layers", "layers", two ? 13 : 15, 2);
-    add("phases", "phases", two ? 15 : 19, 2);
+    if (this.one.phases.n) add("phases", "phases", two ? 15 : 19, 2);
     if (this.moved) add("moved", "moved", 10, 3);
     add("core", "core", two ? 20 : 32, two ? 3 : 4);
     add("path", "critical path", 14, 2);
@@ -34,10 +34,11 @@ class Panel {
     add("hbm", "HBM transfers", Math.min(two ? 56 : 96, Math.max(40, this.rows.length * 11)), 2);
     add("bandwidth", "bandwidth", two ? 18 : 30, two ? 2 : 4);
     const routes = this.routes.flatMap((row, route) => (row.n ? [route] : []));
+    const few = !two && routes.length <= 4; // more have no room for names of their own
+    const [height, gap] = few ? [11, 2] : routes.length <= 4 ? [8, 1] : two ? [3, 1] : [5, 1];
     routes.forEach((route, n) => {
-      const name = route ? `link ${route}` : "same chip";
-      const label = two ? (n === routes.length >> 1 ? "links" : "") : name; // no room for more
-      add(`link${route}`, label, two ? 8 : 11, two ? 1 : 2);
+      const label = few ? (route ? `link ${route}` : "same chip") : n === (routes.length - 1) >> 1 ? "links" : "";
+      add(`link${route}`, label, height, gap);
     });
     add("vmem", "VMEM", Math.max(two ? 64 : 170, top + room - y - 10), 8);
     this.lanes = lanes;
@@ -169,6 +170,7 @@ class Panel {
     const row = this.routes[Number(kind.slice(4))];
     drawSpans(ctx, this.axis, row, y, height, {
       colour: (at) => familyColour(familyOfOp(this.one, this.one.links.op[row.index[at]])),
+      least: 0.4,
     });
   }
 

@@ -7,7 +7,8 @@ function visible(column, axis) {
 }
 
 // Rectangles of spans that do not overlap. `colour(i)` may be null: nothing is drawn. `label(i)` is written if it fits.
-function drawSpans(ctx, axis, column, y, height, { colour, label, outline }) {
+// `least`: the share of a pixel that one is drawn with, however short it is.
+function drawSpans(ctx, axis, column, y, height, { colour, label, outline, least }) {
   const [first, end] = visible(column, axis);
   const thin = new Map(); // colour -> px -> width
   for (let i = first; i < end; i++) {
@@ -17,7 +18,7 @@ function drawSpans(ctx, axis, column, y, height, { colour, label, outline }) {
     const right = Math.min(axis.x(column.ended[i]), GUTTER + axis.width);
     const width = right - left;
     if (width < THIN) {
-      addThin(thin, fill, left, width);
+      addThin(thin, fill, left, width, least);
       continue;
     }
     ctx.fillStyle = fill;
@@ -28,11 +29,11 @@ function drawSpans(ctx, axis, column, y, height, { colour, label, outline }) {
   drawThin(ctx, thin, y, height);
 }
 
-function addThin(thin, fill, left, width) {
+function addThin(thin, fill, left, width, least = 0.02) {
   if (!thin.has(fill)) thin.set(fill, new Map());
   const pixels = thin.get(fill);
   const px = Math.floor(left);
-  pixels.set(px, (pixels.get(px) || 0) + Math.max(width, 0.02));
+  pixels.set(px, (pixels.get(px) || 0) + Math.max(width, least));
 }
 
 // In every pixel the colours one above the other, as high as their share of its time.
