@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, to_stdout
-from schedc.cli.options import Model, ScheduleOptions, with_options
+from schedc.cli.options import Model, Rows, ScheduleOptions, with_options
 from schedc.cli.pass_options import PassOptions
 from schedc.cli.predict_options import PredictOptions
 
@@ -20,9 +20,7 @@ def compile(
     options: ScheduleOptions,
     assumed: PredictOptions,
     passes: PassOptions,
-    rows: Annotated[
-        int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
-    ] = 1,
+    rows: Rows = None,
     logits: Annotated[bool, typer.Option("--logits", help="Write the logits out, beside the ids.")] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the kernel.", show_default="out/<model>")
@@ -57,6 +55,7 @@ def compile(
     from dataclasses import replace
 
     from schedc.cli.compile_view import show
+    from schedc.cli.planned import with_assumed
     from schedc.compiler.output import KERNEL, PROFILE, new_output, report, write_program, write_report
     from schedc.compiler.passes import COMPILE_PASSES
     from schedc.compiler.pipeline import compile_model
@@ -66,7 +65,8 @@ def compile(
     stages = Stages()
     with stages.stage("read the spec"):
         request = options.request(load_spec(model), rows, logits)
-        machine, load = assumed.machine(request.target), assumed.load()
+        taken = with_assumed(assumed, options.plan)
+        machine, load = taken.machine(request.target), taken.load()
     folder = output or Path("out") / request.spec.name
     with new_output(folder) as draft:
         with passes.watch(COMPILE_PASSES, stages.say) as watch, stages.stage("schedule and prove"):

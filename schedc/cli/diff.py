@@ -10,8 +10,8 @@ import typer
 
 from schedc.cli.console import Json, Stages, print_json, simple_table, to_stdout
 from schedc.cli.files import write_text
-from schedc.cli.inspect.opened import Rows, is_program, subject_of
-from schedc.cli.options import Looked, ScheduleOptions, with_schedule_options
+from schedc.cli.inspect.opened import is_program, subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions, with_schedule_options
 from schedc.cli.pictures import require_page
 from schedc.errors import UserError
 from schedc.inspect.diff_text import figure, placed, places, sizes, us
@@ -33,7 +33,7 @@ def diff(
     first: Looked,
     second: Looked,
     options: ScheduleOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     of_first: Annotated[
         str, typer.Option("--a", metavar="OPTIONS", help="Options of the first model alone, as '--policy ring'.")
     ] = "",

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, to_stdout
-from schedc.cli.inspect.opened import Rows, refuse_other_rows, subject_of
-from schedc.cli.options import Looked, ModelOrFolder, ScheduleOptions, compiled_folder, with_schedule_options
+from schedc.cli.inspect.opened import refuse_other_rows, subject_of
+from schedc.cli.options import Looked, ModelOrFolder, Rows, ScheduleOptions, compiled_folder, with_schedule_options
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="explain")
 
 
-def step(model: Looked, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+def step(model: Looked, options: ScheduleOptions, rows: Rows = None, json: Json = False) -> None:
     """Say why a step takes as long as it does: bounds, idle HBM by cause, what the core waits for, the critical path.
 
     Examples:
@@ -36,7 +36,7 @@ def step(model: Looked, options: ScheduleOptions, rows: Rows = 1, json: Json = F
     _say(found.to_dict(), found.answer, json)
 
 
-def fit(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+def fit(model: ModelOrFolder, options: ScheduleOptions, rows: Rows = None, json: Json = False) -> None:
     """Say why a model does not fit the chip and what would; or, if it does, how much is left and what fills it.
 
     Exit code 0 in both cases: `schedc compile` fails for what does not fit.
@@ -68,7 +68,7 @@ def transfer(
         str, typer.Argument(metavar="TRANSFER", help="Its source, `source -> target`, or its line in program.ir.")
     ],
     options: ScheduleOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     prove: Annotated[
         bool | None,
         typer.Option(

@@ -59,6 +59,16 @@ Looked = Annotated[
 """What has an order of operations to look at."""
 
 
+Rows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.",
+        show_default="1, or those of the plan",
+    ),
+]
+
+
 def _option(*names: str, help: str, **settings: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=_PANEL, **settings)
 
@@ -94,12 +104,13 @@ class ScheduleOptions:
         ),
     ] = None
     rows_are: Annotated[
-        RowsAre,
+        RowsAre | None,
         _option(
             "--rows-are",
             help="What the rows of a step are: sequences, or consecutive tokens of one sequence (to verify a draft).",
+            show_default="sequences",
         ),
-    ] = "sequences"
+    ] = None
     context: Annotated[
         int | None,
         _option(
@@ -122,7 +133,8 @@ class ScheduleOptions:
             "--plan",
             metavar="FILE",
             autocompletion=completion.plans,
-            help="A plan as `schedc explore -o` writes it, or the name of one that comes with schedc.",
+            help="A plan as `schedc explore -o` writes it, or the name of one that comes with schedc. What it was found"
+            " for is taken from it where it is not given.",
             show_default="by the policy",
         ),
     ] = None
@@ -186,8 +198,8 @@ class ScheduleOptions:
         ),
     ] = None
 
-    def request(self, spec: "ModelSpec", rows: int = 1, logits: bool = False) -> "Request":
-        """Raises UserError for bad values."""
+    def request(self, spec: "ModelSpec", rows: int | None = None, logits: bool = False) -> "Request":
+        """Raises UserError for bad values. Of a plan that was found for another step it is warned on stderr."""
         from schedc.compiler.pipeline import Request
         from schedc.compiler.placement import fewest_devices
         from schedc.lower.collectives.choose import communication_for
@@ -201,9 +213,15 @@ class ScheduleOptions:
         from schedc.weights.families import refuse_unused_formats
 
         if self.plan is not None:
-            return self._with_plan(self.plan, spec.name, rows).request(spec, rows, logits)
+            from schedc.cli.planned import planned
+
+            found = planned(self, self.plan, spec.name, rows)
+            request = found.options.request(spec, found.rows, logits)
+            found.warn(request)
+            return request
         refuse_unused_formats(spec)
-        asked_for = self.target or DEFAULT_TARGET
+        asked_for, rows_are = self.target or DEFAULT_TARGET, self.rows_are or "sequences"
+        rows = 1 if rows is None else rows
         target = parse_target(asked_for, 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
@@ -214,12 +232,13 @@ class ScheduleOptions:
             spec = with_latent_cache(spec, self.latent_cache)
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
-        rules = PlacementRules() if self.placement is None else load_rules(self.placement)
+        rules = self.placement or PlacementRules()
+        rules = load_rules(rules) if isinstance(rules, Path) else rules
         if self.devices is None:
-            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=self.rows_are), target)
+            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=rows_are), target)
             target = parse_target(asked_for, fewest)
         asked = StepShape(
-            rows, context, logits, target.devices_used, rules, rows_are=self.rows_are, taps=parse_taps(self.taps)
+            rows, context, logits, target.devices_used, rules, rows_are=rows_are, taps=parse_taps(self.taps)
         )
         refuse_what_is_not_lowered(spec, asked)
         collective, collectives = parse_sites("--collective", self.collective)
@@ -231,28 +250,6 @@ class ScheduleOptions:
         forms = parse_forms(self.forms)
         shape = replace(asked, communication=talk, forms=forms)
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
-
-    def _with_plan(self, text: str, model: str, rows: int) -> "ScheduleOptions":
-        """With what the plan was made for, where that is not given. Raises UserError for a plan of something else."""
-        from schedc.schedule.plan_file import find_plan, list_plans, read_plan
-        from schedc.schedule.registry import SHIPPED
-
-        path = find_plan(text)
-        file = read_plan(path)
-        if self.policy != ScheduleOptions.policy or self.settings:
-            raise UserError("--plan says all that a policy says; leave --policy and --set out")
-        target = self.target or file.target
-        devices = file.devices if self.devices is None else self.devices
-        context = file.context if self.context is None else self.context
-        asked = {"model": model, "target": target, "devices": devices, "rows": rows}
-        wrong = [f"{name} {getattr(file, name)}, not {value}" for name, value in asked.items()
-                 if getattr(file, name) != value]  # fmt: skip
-        if wrong:
-            raise UserError(
-                f"plan {path} is for {', '.join(wrong)}; `schedc explore {model} --policy search` makes one"
-            )
-        policy = f"{SHIPPED}{text}" if text in list_plans() else text
-        return replace(self, plan=None, policy=policy, target=target, devices=devices, context=context)
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""

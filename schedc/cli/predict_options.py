@@ -22,18 +22,23 @@ class PredictOptions:
     """What the prediction assumes. Nothing of it changes the kernel."""
 
     routing: Annotated[
-        str,
+        str | None,
         _option(
             "--routing",
             metavar="LAW|FILE",
             help="How rows choose experts: uniform, zipf:1.1, or a file of choices (a line a row and layer).",
+            show_default="uniform",
         ),
-    ] = "uniform"
+    ] = None
     experts: Annotated[
-        Literal["slowest", "mean"],
-        _option("--experts", help="Different experts a device: of the slowest one of each layer, or of the mean one."),
-    ] = "slowest"
-    seed: Annotated[int, _option("--seed", help="Of the draws of --routing.")] = 0
+        Literal["slowest", "mean"] | None,
+        _option(
+            "--experts",
+            help="Different experts a device: of the slowest one of each layer, or of the mean one.",
+            show_default="slowest",
+        ),
+    ] = None
+    seed: Annotated[int | None, _option("--seed", help="Of the draws of --routing.", show_default="0")] = None
     skew_ns: Annotated[
         float | None,
         _option(
@@ -56,7 +61,7 @@ class PredictOptions:
         """Raises UserError."""
         from schedc.cost.routing import Load, parse_routing
 
-        return Load(parse_routing(self.routing), self.experts, self.seed)
+        return Load(parse_routing(self.routing or "uniform"), self.experts or "slowest", self.seed or 0)
 
     def machine(self, target: "Target") -> "Machine":
         """Raises UserError for a profile that is none."""
@@ -68,3 +73,10 @@ class PredictOptions:
         machine = Machine.of(target, None if self.profile is None else read_profile(self.profile))
         clock = machine.clock_ghz if self.clock_mhz is None else self.clock_mhz / 1000.0
         return replace(machine, clock_ghz=clock, skew_ns=machine.skew_ns if self.skew_ns is None else self.skew_ns)
+
+
+@dataclass(frozen=True)
+class SearchedPredictOptions(PredictOptions):
+    """The same beside a search, whose random numbers are --seed."""
+
+    seed: Annotated[int | None, _option("--routing-seed", help="Of the draws of --routing.", show_default="0")] = None

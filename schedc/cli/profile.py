@@ -7,7 +7,7 @@ import typer
 
 from schedc.cli.console import Json, Stages, grid, print_json, simple_table, to_stdout
 from schedc.cli.files import require_suffix, require_writable
-from schedc.cli.options import Model, ScheduleOptions, with_options
+from schedc.cli.options import Model, Rows, ScheduleOptions, with_options
 from schedc.cli.predict_options import PredictOptions
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def profile(
     model: Model,
     options: ScheduleOptions,
     assumed: PredictOptions,
-    rows: Annotated[
-        int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
-    ] = 1,
+    rows: Rows = None,
     logits: Annotated[bool, typer.Option("--logits", help="Write the logits out, beside the ids.")] = False,
     output: Annotated[Path, typer.Option("--output", "-o", help="File for the profile: .json, or .yaml.")] = Path(
         "profile.json"
@@ -51,6 +49,7 @@ def profile(
     """
     from dataclasses import replace
 
+    from schedc.cli.planned import with_assumed
     from schedc.compiler.pipeline import build
     from schedc.compiler.profile import compile_profile
     from schedc.cost.compared import cycles_by_kind
@@ -71,7 +70,8 @@ def profile(
     kept = replace(made, order=(), cycles=(), program_sha256=None, phases={}) if signatures else made
     kept.write(output)
     with stages.stage("predict"):
-        machine, load = assumed.machine(request.target), assumed.load()
+        taken = replace(with_assumed(assumed, options.plan), profile=None)
+        machine, load = taken.machine(request.target), taken.load()
         table = predict(program, request.target, machine=machine, load=load)
         priced = predict(program, request.target, machine=replace(machine, pricing=made), load=load)
         kinds = cycles_by_kind(program, made, machine.table)

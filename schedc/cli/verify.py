@@ -8,7 +8,7 @@ import typer
 
 from schedc.cli import completion
 from schedc.cli.console import Json, Stages, grid, print_json, to_stdout
-from schedc.cli.options import Model, ScheduleOptions, with_schedule_options
+from schedc.cli.options import Model, Rows, ScheduleOptions, with_schedule_options
 from schedc.errors import CheckFailed
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ def register(app: typer.Typer) -> None:
 def verify(
     model: Model,
     options: ScheduleOptions,
-    rows: Annotated[
-        int, typer.Option("--rows", help="Sequences decoded in one step, or tokens of one (--rows-are), 1 to 16.")
-    ] = 1,
+    rows: Rows = None,
     no_check: Annotated[
         bool, typer.Option("--no-check", help="Do not ask the TPU compiler: the proof and the interpreter only.")
     ] = False,

@@ -8,13 +8,16 @@ from typing import Protocol
 
 from schedc.cost.links import Network
 from schedc.cost.operations import CycleTable
-from schedc.cost.prices import Prices, table_prices
+from schedc.cost.prices import TABLE, Prices, table_prices
 from schedc.ir.program import Program
 from schedc.target.target import Target
 
 
 class Pricing(Protocol):
     """Cycles from elsewhere than the table, such as a profile; the table stands in for what it does not know."""
+
+    @property
+    def source(self) -> str: ...
 
     def priced(self, program: Program, table: CycleTable) -> Prices: ...
 
@@ -53,6 +56,11 @@ class Machine:
             skew_ns=(cost.exchange_skew_us or 0.0) * 1000.0,
             pricing=pricing,
         )
+
+    @property
+    def priced_by(self) -> str:
+        """Who gives the cycles of operations, for a person."""
+        return TABLE if self.pricing is None else self.pricing.source
 
     def priced(self, program: Program) -> Prices:
         """Cycles of every operation of the program."""

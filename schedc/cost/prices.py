@@ -51,12 +51,14 @@ class Prices:
     notes: tuple[str, ...] = ()
 
 
+TABLE = "the table of operations"
+"""What the formulas of `operations.yaml` are called, for a person."""
+
+
 def table_prices(program: Program, table: CycleTable) -> Prices:
     """By the formulas of `operations.yaml`."""
     priced = [table_price(op, table, program.devices) for op in walk(program.body)]
-    return Prices(
-        tuple(cycles for cycles, _ in priced), "the table of operations", notes_of(note for _, note in priced)
-    )
+    return Prices(tuple(cycles for cycles, _ in priced), TABLE, notes_of(note for _, note in priced))
 
 
 def table_price(op: Op, table: CycleTable, devices: int) -> tuple[float, str | None]:

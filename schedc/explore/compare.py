@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from schedc.errors import SchedcError, UserError
 from schedc.explore.executors import Executor
@@ -12,6 +13,14 @@ from schedc.schedule.plan import Plan
 from schedc.schedule.registry import POLICIES, SEARCHES, find_policy, run_policy
 
 HAND_WRITTEN = "handwritten"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and the setting it is for."""
+
+    setting: Setting
+    plan: Plan
 
 
 def policies_named(text: str) -> list[str]:
@@ -26,11 +35,11 @@ def policies_named(text: str) -> list[str]:
     return names
 
 
-def compared(setting: Setting, names: Sequence[str], plans: Mapping[str, Plan], executor: Executor) -> list[Row]:
+def compared(setting: Setting, names: Sequence[str], plans: Mapping[str, Planned], executor: Executor) -> list[Row]:
     """A row for every policy at its defaults, what is published, and every plan."""
     own = [name for name in names if name != HAND_WRITTEN]
     tasks: list[tuple[Setting, str, Plan | None]] = [(setting, name, None) for name in own]
-    tasks += [(setting, name, plan) for name, plan in plans.items()]
+    tasks += [(planned.setting, name, planned.plan) for name, planned in plans.items()]
     rows = list(executor.map(_row, tasks))
     if HAND_WRITTEN in names:
         found = handwritten(setting)
@@ -62,7 +71,9 @@ def handwritten(setting: Setting) -> Row | None:
     if (schedule.target, schedule.devices) != (setting.target.name, setting.target.devices_used):
         return None
     try:
-        found = predict_published(schedule, Demand(shape.rows, shape.rows_are == "tokens", shape.context))
+        found = predict_published(
+            schedule, Demand(shape.rows, shape.rows_are == "tokens", shape.context), load=setting.load
+        )
     except SchedcError as error:
         return Row(HAND_WRITTEN, reason=str(error).partition("\n")[0])
     bound, time = found.largest_bound

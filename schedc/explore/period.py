@@ -99,7 +99,7 @@ def period_of(model: Model) -> Period:
         used = stream >= 0 and not (arrays.vectors[part] >= 0 and _read_before(model, first, unit, stream))
         tile = Tile(stream, int(arrays.rows[stream]), round(float(arrays.need_ns[stream]))) if used else None
         works.append(Work(unit, tuple(pieces), (tile,) * count if tile else (), tuple(starts)))
-    return Period(segment, tuple(works), lags, _needs(model, trip, waits, first, last), round(float(arrays.ticks[4])))
+    return Period(segment, tuple(works), lags, _needs(model, trip, waits, first, last), round(float(arrays.ticks[3])))
 
 
 def _there(model: Model, kind: int, route: int, need: float, latency: float) -> float:

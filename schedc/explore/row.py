@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from schedc.cost.bounds import bounds
-from schedc.cost.simulate import Stuck, simulate
+from schedc.cost.simulate import Stuck, inputs_of, simulate
 from schedc.cost.timeline import Timeline
 from schedc.errors import SchedcError
 from schedc.explore.setting import Prepared, rows_needed
@@ -51,10 +51,11 @@ def row(name: str, ready: Prepared, plan: Plan) -> Row:
         needed, capacity = rows_needed(program), ready.problem.capacity_rows
         if needed > capacity:
             return Row(name, reason=f"takes {_mib(needed):.1f} MiB of VMEM, there are {_mib(capacity):.1f}")
-        timeline = simulate(program, ready.setting.machine, events=True)
+        given = inputs_of(program, None, ready.setting.load)
+        timeline = simulate(program, ready.setting.machine, given, events=True)
     except (SchedcError, Stuck) as error:
         return Row(name, reason=str(error).partition("\n")[0])
-    least = bounds(program, ready.setting.machine, timeline)
+    least = bounds(program, ready.setting.machine, timeline, given)
     return Row(
         name,
         step_us=_us(timeline.step_ns),

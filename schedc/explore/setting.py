@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import inf
 
 from schedc.cost.machine import Machine
-from schedc.cost.simulate import Stuck, simulate
+from schedc.cost.routing import DEFAULT_LOAD, Load
+from schedc.cost.simulate import Stuck, inputs_of, simulate
 from schedc.cost.timeline import Timeline
 from schedc.errors import SchedcError
 from schedc.explore.fast.model import Model, model_of
@@ -27,12 +28,13 @@ _MODELS_KEPT = 8
 
 @dataclass(frozen=True)
 class Setting:
-    """A model on a target at the size of a step; `machine` prices it."""
+    """A model on a target at the size of a step; `machine` prices it under `load`."""
 
     spec: ModelSpec
     shape: StepShape
     target: Target
     machine: Machine
+    load: Load = DEFAULT_LOAD
 
 
 def setting_of(problem: Problem) -> Setting:
@@ -72,12 +74,14 @@ class Prepared:
             while len(self._models) >= _MODELS_KEPT:
                 del self._models[next(iter(self._models))]
             lowering = self.lowering.at_sites(plan.collectives, plan.wires)
-            self._models[key] = model_of(lowering.graph(plan.grain), self.setting.target, self.setting.machine)
+            setting = self.setting
+            self._models[key] = model_of(lowering.graph(plan.grain), setting.target, setting.machine, load=setting.load)
         return self._models[key]
 
     def timeline(self, plan: Plan) -> Timeline:
         """By the full simulation. Raises Stuck."""
-        return simulate(self.program(plan), self.setting.machine)
+        program = self.program(plan)
+        return simulate(program, self.setting.machine, inputs_of(program, None, self.setting.load))
 
     def step_ns(self, plan: Plan) -> float:
         """By the full simulation; inf for what cannot be built, does not fit, or waits for ever."""

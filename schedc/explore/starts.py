@@ -18,14 +18,23 @@ RINGS: tuple[Mapping[str, float], ...] = tuple(
 SLOTS = (1.0, 4.0)
 """Slots of other sizes for the policies that have a choice of them, MiB."""
 
+FEW: tuple[tuple[str, Mapping[str, float]], ...] = (
+    ("earliest_fit", {"slot_mib": 4.0}),
+    ("ring", {"slot_mib": 4.0, "expert_mib": 4.0}),
+    ("ring", {"slot_mib": 2.0, "expert_mib": 2.0}),
+)
+"""From which a setting is judged beside others: policies that are good in most."""
+
 NOT_STARTED_FROM = ("search", "optimal")
 
 
-def starts(problem: Problem) -> dict[str, Plan]:
-    """By a name, the plan of every policy at its defaults and with slots of other sizes; those that can be built."""
+def starts(problem: Problem, few: bool = False) -> dict[str, Plan]:
+    """By a name, the plan of every policy at its defaults and with slots of other sizes, or a few of them; those that
+    can be built."""
     asked: list[tuple[str, Mapping[str, float]]] = [(name, {}) for name in POLICIES if name not in NOT_STARTED_FROM]
     asked += [(name, {"slot_mib": slot}) for name, _ in asked if name != "ring" for slot in SLOTS]
     asked += [("ring", settings) for settings in RINGS]
+    asked = list(FEW) if few else asked
     found: dict[str, Plan] = {}
     for name, settings in asked:
         label = " ".join([name, *(f"{key}={value:g}" for key, value in settings.items())])

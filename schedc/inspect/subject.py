@@ -32,12 +32,14 @@ class Subject:
     target: Target
     source: Source | None = None
     folder: Path | None = None
+    given: Profile | None = None
+    """Cycles that a plan was found under, in place of a folder's."""
 
     @cached_property
     def profile(self) -> Profile | None:
-        """The TPU compiler's cycles of its operations, of a folder that it has checked."""
+        """The TPU compiler's cycles of its operations, of a folder that it has checked or a plan that has them."""
         path = None if self.folder is None else self.folder / PROFILE
-        return read_profile(str(path)) if path is not None and path.is_file() else None
+        return read_profile(str(path)) if path is not None and path.is_file() else self.given
 
     @cached_property
     def machine(self) -> Machine:

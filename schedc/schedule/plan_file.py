@@ -1,10 +1,16 @@
 """A plan as a YAML file: what a search found, or what you write yourself.
 
-    model: smollm2-135m
+    version: 2
+    model: gpt-oss-20b
     target: tpu7x:2x2x1
-    devices: 1
+    devices: 8
     rows: 1
     context: 2048
+    wire: bf16
+    collective: one_shot,feed_forward=two_phase
+    placement: {kv: heads, …}
+    assumed: {routing: uniform, profile: gpt-oss}
+    predicted_us: 812.3
     plan:
       kv_tokens: 512
       rings:
@@ -12,7 +18,9 @@
       tile_units: {w_qkv_0_0: 5, …}
       …
 
-The keys of `plan` are the fields of `Plan`, which says what they mean.
+The keys of `plan` are the fields of `Plan`, which says what they mean; the others are options of `schedc compile`, as
+they are written there. A file without a version is of version 1, which knows nothing of wires, collectives, formats and
+placements: those of the command line are taken.
 """
 
 from __future__ import annotations
@@ -20,17 +28,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from schedc.errors import UserError
-from schedc.lower.graph import Order, SumCut
+from schedc.lower.graph import Order, RowsAre, SumCut
+from schedc.placement.rules import PlacementRules
 from schedc.schedule.plan import Plan, Ring
 from schedc.spec.base import Part
 from schedc.validation import validate
 from schedc.weights.layout import WordDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
+
+VERSION = 2
 
 _SHIPPED = Path(__file__).parents[1] / "explore" / "plans"
 
@@ -75,17 +86,47 @@ class PlanPart(Part):
         return Plan(**{**dict(self), "rings": rings})
 
 
-class PlanFile(Part):
-    """A plan, and what it is a plan for. `found_by` is the command that made it, `predicted_us` its predicted step."""
+class AssumedPart(Part):
+    """What the prediction assumed: the law of routing, and the constants and the cycles that were given. `profile`: a
+    shipped table of cycles, or a file; the fitted formulas without one."""
 
+    routing: str = "uniform"
+    experts: Literal["slowest", "mean"] = "slowest"
+    seed: int = 0
+    skew_ns: float | None = Field(default=None, ge=0)
+    clock_mhz: float | None = Field(default=None, ge=1)
+    profile: str | None = None
+
+
+class PlanFile(Part):
+    """A plan, and what it is a plan for: all of the step but the model itself. None: as the command line says.
+
+    `settings` are those of the policy, or of the search, that made it, `found_by` is the command, `predicted_us` the
+    predicted step and `priced_by` who gave the cycles.
+    """
+
+    version: int = Field(ge=1, default=1)
     model: str
     target: str
     devices: int = Field(ge=1)
     rows: int = Field(ge=1)
+    rows_are: RowsAre = "sequences"
     context: int = Field(ge=1)
+    weights: str | None = None
+    kv: str | None = None
+    wire: str | None = None
+    collective: str | None = None
+    forms: dict[str, str] = Field(default_factory=dict)
+    taps: tuple[int, ...] = ()
+    placement: PlacementRules | None = None
+    assumed: AssumedPart | None = None
+    settings: dict[str, int | float] = Field(default_factory=dict)
     found_by: str = ""
     predicted_us: float | None = None
+    priced_by: str = ""
     plan: PlanPart
+
+    _tuples = field_validator("taps", mode="before")(_as_tuples)
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -111,8 +152,10 @@ def type_faults(plan: Plan) -> list[str]:
 
 
 def write_plan(file: PlanFile) -> str:
-    head = {name: value for name, value in dict(file).items() if name != "plan" and value not in ("", None)}
-    return format_yaml({**head, "plan": plan_to_dict(file.plan.to_plan())})
+    """As the version that is known, whichever it was read from."""
+    head = file.model_dump(mode="json", exclude_none=True, exclude={"plan", "version"})
+    kept = {name: value for name, value in head.items() if value not in ("", {}, [])}
+    return format_yaml({"version": VERSION, **kept, "plan": plan_to_dict(file.plan.to_plan())})
 
 
 def plan_part(plan: Plan) -> PlanPart:
@@ -147,6 +190,11 @@ def read_plan(path: Path) -> PlanFile:
         raise UserError(f"plan {path} cannot be read: {error}") from None
     except YamlError as error:
         raise UserError(f"plan {path}: {error}") from None
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise UserError(
+            f"plan {path} is of version {version}, which a later schedc has written; this one knows {VERSION}"
+        )
     file, faults = validate(PlanFile, data)
     if file is None:
         raise UserError("\n".join([f"plan {path} is not understood:", *(f"  {fault}" for fault in faults)]))

@@ -9,6 +9,10 @@ from random import Random
 import pytest
 from settings import setting
 
+from schedc.cli.options import ScheduleOptions
+from schedc.cost.machine import Machine
+from schedc.cost.profile import read_profile
+from schedc.cost.routing import Load, parse_routing
 from schedc.cost.simulate import Stuck, simulate
 from schedc.explore.executors import executor
 from schedc.explore.fast.columns import step_ns as traced_ns
@@ -17,10 +21,11 @@ from schedc.explore.fast.ordering import step_ns as ordered_ns
 from schedc.explore.fast.trace import record
 from schedc.explore.search.improve import Task, improve
 from schedc.explore.search.neighbours import neighbour
-from schedc.explore.setting import Prepared, prepared
+from schedc.explore.setting import Prepared, Setting, prepared
 from schedc.explore.starts import starts
 from schedc.schedule.plan import Plan
 from schedc.schedule.registry import run_policy
+from schedc.spec.load import load_spec
 
 DENSE, EXPERTS = ("smollm2-135m", 1), ("gpt-oss-20b", 8)
 
@@ -135,3 +140,15 @@ def test_tasks_in_other_processes_give_the_same_outcomes() -> None:
     tasks = [Task(case, plan, seed, 300) for seed in range(3)]
     with executor("local", jobs=2) as run:
         assert list(run.map(improve, tasks)) == [improve(task) for task in tasks]
+
+
+def test_the_compilers_cycles_and_another_routing_count_alike() -> None:
+    """Of a profile the edges of loops differ by a hundred cycles."""
+    request = ScheduleOptions(target="tpu7x:2x2x4", devices=32, context=2048, wire="bf16").request(load_spec("kimi-k3"))
+    priced = Machine.of(request.target, read_profile("kimi-k3-tpu7x"))
+    case = Prepared(Setting(request.spec, request.shape, request.target, priced, Load(parse_routing("zipf:1.1"))))
+    plan = run_policy("ring", case.problem, {"slot_mib": 4.0})
+    fast = ordered_ns(case.model(plan), ordering_of(case.model(plan), case.problem, plan))
+    assert fast == pytest.approx(case.timeline(plan).step_ns, rel=5e-4)
+    unpriced = simulate(case.program(plan), Machine.of(request.target)).step_ns
+    assert abs(fast / unpriced - 1.0) > 2e-3

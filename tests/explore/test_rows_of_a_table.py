@@ -11,7 +11,7 @@ from settings import setting
 from schedc.cost.simulate import simulate
 from schedc.errors import UserError
 from schedc.explore.ablate import ablations
-from schedc.explore.compare import compared, policies_named
+from schedc.explore.compare import Planned, compared, policies_named
 from schedc.explore.executors import executor
 from schedc.explore.row import row
 from schedc.explore.setting import prepared
@@ -45,7 +45,7 @@ def test_every_policy_has_a_row_and_one_that_does_not_fit_its_reason() -> None:
     plan = run_policy("ring", ready.problem, {})
     huge = replace(plan, rings=tuple(replace(ring, slots=500, ahead=500) for ring in plan.rings))
     with executor() as run:
-        rows = compared(DENSE, list(POLICIES), {"huge": huge}, run)
+        rows = compared(DENSE, list(POLICIES), {"huge": Planned(DENSE, huge)}, run)
     assert [r.name for r in rows] == [*POLICIES, "huge"]
     assert all(r.step_us for r in rows[:-1])
     assert rows[-1].step_us is None

@@ -1,12 +1,14 @@
 """`schedc inspect buffers`: where every VMEM buffer lies."""
 
 from schedc.cli.console import Json
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
-def buffers(model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False) -> None:
+def buffers(
+    model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = None, json: Json = False
+) -> None:
     """List the VMEM buffers: where each lies, from which phase to which it is live, and why.
 
     Examples:

@@ -1,13 +1,13 @@
 """`schedc inspect collectives`: what devices send each other."""
 
 from schedc.cli.console import Json
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
 def collectives(
-    model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
+    model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = None, json: Json = False
 ) -> None:
     """List the phases that send to other devices: how much, by which algorithm, and what is waited for.
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from schedc.cli.console import Json, Stages, print_json, print_whole, simple_table, to_stdout
-from schedc.cli.inspect.opened import Rows, refuse_other_rows
-from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
+from schedc.cli.inspect.opened import refuse_other_rows
+from schedc.cli.options import ModelOrFolder, Rows, ScheduleOptions, compiled_folder
 from schedc.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def decisions(
     model: ModelOrFolder,
     options: ScheduleOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     kind: Annotated[str | None, typer.Option("--kind", help="Only decisions of this kind, as in `collective`.")] = None,
     predict: Annotated[
         bool,

@@ -3,11 +3,11 @@
 import typer
 
 from schedc.cli.console import Json, print_json
-from schedc.cli.inspect.opened import Rows, program_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import program_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 
 
-def ir(model: Looked, options: ScheduleOptions, rows: Rows = 1, json: Json = False) -> None:
+def ir(model: Looked, options: ScheduleOptions, rows: Rows = None, json: Json = False) -> None:
     """Print the program: storage with addresses, then every operation, one a line.
 
     Example:

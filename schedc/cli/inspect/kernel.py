@@ -8,8 +8,8 @@ import typer
 from schedc.cli import completion
 from schedc.cli.console import Json, for_source, print_json, to_stdout
 from schedc.cli.files import write_text
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.pictures import require_page
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _HEADS = ("phase", "cycles", "times", "µs", "stall µs")
 def kernel(
     model: Looked,
     options: ScheduleOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     phase: Annotated[
         str | None, typer.Option("--phase", autocompletion=completion.phases, help="Only the lines of this phase.")
     ] = None,

@@ -3,9 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from schedc.cli.console import Stages
 from schedc.cli.options import ScheduleOptions, compiled_folder
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
     from schedc.compiler.output import Output
     from schedc.cost.machine import Machine
     from schedc.inspect.subject import Subject
-
-Rows = Annotated[int, typer.Option("--rows", help="Sequences decoded in one step, 1 to 16.")]
 
 
 def refuse_window(start: float, end: float | None, step_us: float) -> None:
@@ -30,9 +26,9 @@ def refuse_window(start: float, end: float | None, step_us: float) -> None:
         )
 
 
-def refuse_other_rows(folder: "Output", rows: int) -> None:
-    given, compiled = rows != 1, folder.manifest["rows"]
-    if given and rows != compiled:
+def refuse_other_rows(folder: "Output", rows: int | None) -> None:
+    compiled = folder.manifest["rows"]
+    if rows is not None and rows != compiled:
         raise UserError(f"{folder.folder}: has been compiled for rows {compiled}; --rows cannot change that")
 
 
@@ -41,13 +37,13 @@ def is_program(text: str) -> bool:
     return text == "-" or (text.endswith(".ir") and not Path(text).is_dir())
 
 
-def written_subject(file: str, options: ScheduleOptions, rows: int) -> "Subject":
+def written_subject(file: str, options: ScheduleOptions, rows: int | None) -> "Subject":
     """Of a program that was written by hand, on the target that is given or that it names. Raises UserError for options
     that say how a model is scheduled, NotProven as `schedc check` does."""
     from schedc.compiler.written import read_source, target_of
     from schedc.inspect.subject import of_source
 
-    refused = [name for name in options.given() if name != "--target"] + (["--rows"] if rows != 1 else [])
+    refused = [name for name in options.given() if name != "--target"] + (["--rows"] if rows is not None else [])
     if refused:
         raise UserError(f"{file}: is a program; {', '.join(refused)} cannot be given for it, only --target")
     with Stages().stage("prove"):
@@ -55,7 +51,7 @@ def written_subject(file: str, options: ScheduleOptions, rows: int) -> "Subject"
         return of_source(source, target_of(source, options.target))
 
 
-def program_of(model: str, options: ScheduleOptions, rows: int) -> tuple[str, dict[str, Any]]:
+def program_of(model: str, options: ScheduleOptions, rows: int | None) -> tuple[str, dict[str, Any]]:
     """The program's text and the manifest."""
     from schedc.compiler.manifest import manifest
     from schedc.compiler.output import PROGRAM
@@ -84,8 +80,12 @@ def machine_for(subjects: "Sequence[Subject]", assumed: PredictOptions) -> "list
     return [replace(machine, pricing=one.profile) for machine, one in zip(machines, subjects, strict=True)]
 
 
-def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":
+def subject_of(model: str, options: ScheduleOptions, rows: int | None) -> "Subject":
     """A folder's program, a model's with addresses (not proven, so that it is there in a moment), or a written one."""
+    from dataclasses import replace
+
+    from schedc.cli.planned import with_assumed
+    from schedc.cost.profile import read_profile
     from schedc.inspect.subject import of_folder, of_request
     from schedc.spec.load import load_spec
 
@@ -96,4 +96,6 @@ def subject_of(model: str, options: ScheduleOptions, rows: int) -> "Subject":
         refuse_other_rows(folder, rows)
         return of_folder(folder)
     with Stages().stage("schedule"):
-        return of_request(options.request(load_spec(model), rows))
+        subject = of_request(options.request(load_spec(model), rows))
+    profile = with_assumed(PredictOptions(), options.plan).profile
+    return subject if profile is None else replace(subject, given=read_profile(profile))

@@ -1,12 +1,12 @@
 """`schedc inspect phases`: where the time of a step goes."""
 
 from schedc.cli.console import Json
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
-def phases(model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False) -> None:
+def phases(model: Looked, options: ScheduleOptions, table: TableOptions, rows: Rows = None, json: Json = False) -> None:
     """List the phases of a step: time, waits, idle HBM, and what each waits for.
 
     Example:

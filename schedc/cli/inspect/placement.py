@@ -1,13 +1,13 @@
 """`schedc inspect placement`: what each device holds."""
 
 from schedc.cli.console import Json, print_json, to_stdout
-from schedc.cli.inspect.opened import Rows, refuse_other_rows
-from schedc.cli.options import ModelOrFolder, ScheduleOptions, compiled_folder
+from schedc.cli.inspect.opened import refuse_other_rows
+from schedc.cli.options import ModelOrFolder, Rows, ScheduleOptions, compiled_folder
 from schedc.cli.table_options import TableOptions, print_table
 
 
 def placement(
-    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = 1, json: Json = False
+    model: ModelOrFolder, options: ScheduleOptions, table: TableOptions, rows: Rows = None, json: Json = False
 ) -> None:
     """Say what each device holds: of every weight family, of the caches, and the bytes against its HBM.
 

@@ -9,9 +9,10 @@ import typer
 from schedc.cli import completion
 from schedc.cli.console import Json, Stages, print_json
 from schedc.cli.files import require_suffix, require_writable, written
-from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import is_program, machine_for, refuse_window, subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.pictures import PAGES, PICTURES, require_matplotlib
+from schedc.cli.planned import with_assumed
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
 
@@ -25,7 +26,7 @@ def timeline(
     model: Looked,
     options: ScheduleOptions,
     assumed: PredictOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     output: Annotated[
         Path,
         typer.Option(
@@ -69,7 +70,7 @@ def timeline(
     if kind in PICTURES:
         require_matplotlib()
     require_writable(output)
-    subject = subject_of(model, options, rows)
+    subject, assumed = subject_of(model, options, rows), with_assumed(assumed, options.plan)
     facts: dict[str, object] = {"output": str(output)}
     other = [] if against is None else [_other(against, options, rows, subject)]
     with written(output) as draft:
@@ -133,7 +134,7 @@ def _page(
     return {"step_us": shown[0].history.timeline.step_ns / 1e3, "bytes": len(text.encode())}
 
 
-def _other(text: str, options: ScheduleOptions, rows: int, first: "Subject") -> "Subject":
+def _other(text: str, options: ScheduleOptions, rows: int | None, first: "Subject") -> "Subject":
     """A folder, a model or a program; else the name of a policy for the same model, also that of a folder."""
     from dataclasses import replace
 
@@ -147,7 +148,7 @@ def _other(text: str, options: ScheduleOptions, rows: int, first: "Subject") -> 
         with Stages().stage("schedule"):
             return of_request(replace(first.request, policy=text, settings=None))
     if Path(text).is_dir() or is_program(text):
-        return subject_of(text, ScheduleOptions(), 1)
+        return subject_of(text, ScheduleOptions(), None)
     if text not in list_models() and not Path(text).is_file():
         raise UserError(f"--against {text}: is no folder, no model and no policy; policies: {', '.join(POLICIES)}")
     return subject_of(text, options, rows)

@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from schedc.cli.console import Json
-from schedc.cli.inspect.opened import Rows, subject_of
-from schedc.cli.options import Looked, ScheduleOptions
+from schedc.cli.inspect.opened import subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions
 from schedc.cli.table_options import TableOptions, print_table
 
 
@@ -14,7 +14,7 @@ def transfers(
     model: Looked,
     options: ScheduleOptions,
     table: TableOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     each: Annotated[bool, typer.Option("--each", help="A row an execution, instead of one an operation.")] = False,
     json: Json = False,
 ) -> None:

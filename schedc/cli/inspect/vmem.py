@@ -7,9 +7,10 @@ import typer
 
 from schedc.cli.console import Json, print_json
 from schedc.cli.files import written
-from schedc.cli.inspect.opened import Rows, is_program, machine_for, refuse_window, subject_of
-from schedc.cli.options import Looked, ScheduleOptions, compiled_folder
+from schedc.cli.inspect.opened import is_program, machine_for, refuse_window, subject_of
+from schedc.cli.options import Looked, Rows, ScheduleOptions, compiled_folder
 from schedc.cli.pictures import require_picture
+from schedc.cli.planned import with_assumed
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import CheckFailed, UserError
 
@@ -22,7 +23,7 @@ def vmem(
     model: Looked,
     options: ScheduleOptions,
     assumed: PredictOptions,
-    rows: Rows = 1,
+    rows: Rows = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="SVG, PNG or PDF, by its suffix.", show_default="as text, here"),
@@ -69,14 +70,14 @@ def vmem(
 
 
 def _seen(
-    model: str, options: ScheduleOptions, assumed: PredictOptions, rows: int
+    model: str, options: ScheduleOptions, assumed: PredictOptions, rows: int | None
 ) -> "tuple[Seen, CheckFailed | None]":
     """What there is to see, and the error if it does not fit."""
     from schedc.inspect.seen import refused, seen, seen_too_large
     from schedc.spec.load import load_spec
 
     try:
-        subject = subject_of(model, options, rows)
+        subject, assumed = subject_of(model, options, rows), with_assumed(assumed, options.plan)
         return seen(subject, machine_for([subject], assumed)[0], assumed.load()), None
     except CheckFailed as failure:
         if is_program(model) or compiled_folder(model, options) is not None:

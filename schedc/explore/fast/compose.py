@@ -22,7 +22,7 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
     `ahead`, and `begin`: the unit at whose start it begins, -1 for before all, -2 for a ring of chosen members.
     """
     rings = len(slots)
-    wait_ns, start_ns, guard_ns, loop_ns, latency_ns = m.ticks[0], m.ticks[1], m.ticks[2], m.ticks[3], m.ticks[4]
+    wait_ns, start_ns, guard_ns, latency_ns = m.ticks[0], m.ticks[1], m.ticks[2], m.ticks[3]
     offset, lap_tiles, first_user, last_user = laps(m, order, ring_of, rings)
     sequence, length = sequences(m, order, ring_of, rings, last_user, lap_tiles)
     before, each, first_reader, last_reader = member_laps(m, ring_of)
@@ -42,7 +42,7 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
         first, last, trips = m.unit_first[s], m.unit_first[s + 1], m.trips[s]
         for trip in range(trips):
             if m.whole_trips[s] > 1:
-                pending += loop_ns
+                pending += m.trip_ns[s]
             for place in range(first, last):
                 u = order[place]
                 for r in range(rings):
@@ -91,7 +91,7 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                 chosen = members[u, trip] >= 0
                 for member in range(abs(members[u, trip])):
                     if chosen:
-                        pending += loop_ns
+                        pending += m.member_ns[u]
                     for part in range(part_first[u], part_first[u + 1]):
                         x, v = part_of[part], part_vectors[part]
                         count = tiles[x] if x >= 0 else 1
@@ -107,7 +107,7 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                         at = slice_of[part, trip] + member * count
                         for tile in range(count):
                             if count > 1:
-                                pending += loop_ns
+                                pending += m.tile_ns[part]
                             if arrives:
                                 slot = m.semaphores + r * MOST_SLOTS + (number + tile) % slots[r]
                                 if ahead[r] == 0:

@@ -15,6 +15,7 @@ import numpy as np
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.explore.fast.bursts import Gathering
 from schedc.explore.fast.columns import DEPTH, BurstColumns, Columns, fed_by_hbm
 from schedc.explore.fast.phases import Recorded, record_phases, transfer
@@ -67,7 +68,13 @@ class Arrays(NamedTuple):
     transfer_unit: np.ndarray
     """By transfer: the selection whose first tiles it is, or -1."""
     ticks: np.ndarray
-    """ns of a wait, a start, a guard and a trip of a loop, and the latency of a transfer to VMEM."""
+    """ns of a wait, a start and a guard, and the latency of a transfer to VMEM."""
+    trip_ns: np.ndarray
+    """By segment, ns of the core for a trip of its loop, beside what the body takes."""
+    member_ns: np.ndarray
+    """The same by unit, of the loop over a selection's members."""
+    tile_ns: np.ndarray
+    """The same by part, of the loop over its tiles."""
     semaphores: int
     """Those of the graph; the rings' come behind them."""
     length: int
@@ -101,11 +108,16 @@ class Model:
 
 
 def model_of(
-    graph: StepGraph, target: Target, machine: Machine, inputs: Inputs | None = None, trips: int | None = None
+    graph: StepGraph,
+    target: Target,
+    machine: Machine,
+    inputs: Inputs | None = None,
+    trips: int | None = None,
+    load: Load = DEFAULT_LOAD,
 ) -> Model:
     """Of a step graph whose grain is decided, its phases priced as `machine` does; `trips` of a loop are simulated."""
     trips = min(trips or _enough_trips(graph), max(segment.trips for segment in graph.segments))
-    recorded = record_phases(graph, target, machine, inputs, trips)
+    recorded = record_phases(graph, target, machine, inputs, trips, load)
     streams = {stream.name: index for index, stream in enumerate(graph.streams)}
     parts = [_parts(phase) for segment in graph.segments for phase in segment.phases]
     order = [part.name for several in parts for part in several]
@@ -116,7 +128,8 @@ def model_of(
     chosen = np.zeros(len(streams), np.bool_)
     chosen[[streams[name] for each in graph.selections() for name in consumed(each.phases)]] = True
     rows = np.array([graph.grain.tile_rows(stream) for stream in graph.streams], np.int64)
-    ticks = [machine.table.issue(kind) / machine.clock_ghz for kind in ("wait", "start", "when", "loop")]
+    edges = recorded.edges
+    ticks = (edges.wait_ns, edges.start_ns, edges.guard_ns, machine.read_latency_ns)
     whole = np.array([segment.trips for segment in graph.segments], np.int64)
     arrays = Arrays(
         trips=np.minimum(whole, trips),
@@ -135,7 +148,10 @@ def model_of(
         chosen=chosen,
         transfer_slice=_whole([*(slices.first[transfer(name), 0] for name in prefetches), *(-1 for _ in selections)]),
         transfer_unit=_whole([*(-1 for _ in prefetches), *(units.index(name) for name in selections)]),
-        ticks=np.array([*ticks, machine.read_latency_ns], np.float64),
+        ticks=np.array(ticks, np.float64),
+        trip_ns=np.array([edges.loop_ns[segment.name] for segment in graph.segments], np.float64),
+        member_ns=np.array([edges.loop_ns[unit] for unit in units], np.float64),
+        tile_ns=np.array([edges.loop_ns[part] for part in order], np.float64),
         semaphores=recorded.semaphores,
         length=0,
     )

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.simulate import Run
 from schedc.cost.timeline import PhaseTime
+from schedc.explore.fast.edges import Edges, edges_of
 from schedc.explore.fast.trace import Note, Recorder
 from schedc.ir.expr import Const, Counter, Element, Expr, evaluate
 from schedc.ir.program import Op, Program, Region, walk
@@ -34,10 +36,16 @@ class Recorded:
     chosen: Mapping[tuple[str, int], int]
     semaphores: int
     """Of the graph: notes number them from 0."""
+    edges: Edges
 
 
 def record_phases(
-    graph: StepGraph, target: Target, machine: Machine, inputs: Inputs | None, most_trips: int
+    graph: StepGraph,
+    target: Target,
+    machine: Machine,
+    inputs: Inputs | None,
+    most_trips: int,
+    load: Load = DEFAULT_LOAD,
 ) -> Recorded:
     """Of the first `most_trips` trips of every segment, in the order of the graph."""
     declared, bodies = graph.declarations, dict(_bodies(graph))
@@ -46,7 +54,7 @@ def record_phases(
         tuple(PhaseOp(name, ops) for name, ops in bodies.items()), devices=graph.shape.devices,
     )  # fmt: skip
     named = with_products(program, graph.shape, target)
-    return _Phases(graph, Recorder(named, machine, inputs), most_trips).record()
+    return _Phases(graph, Recorder(named, machine, inputs, load), most_trips).record()
 
 
 def tile_counter(phase: Phase) -> str:
@@ -108,7 +116,8 @@ class _Phases:
                 for phase in segment.phases:
                     self._phase(phase, closures, counters, trip)
         semaphores = sum(s.count for s in self.recorder.program.semaphores)
-        return Recorded(self.done, self.chosen, semaphores)
+        edges = edges_of(self.graph, self.bodies, self.recorder.program, self.recorder.machine)
+        return Recorded(self.done, self.chosen, semaphores, edges)
 
     def _phase(
         self, phase: Phase | Each, closures: Mapping[str, list[Run]], counters: Mapping[str, int], trip: int

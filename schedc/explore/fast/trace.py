@@ -20,6 +20,7 @@ from schedc.cost.hbm import Hbm, Transfer
 from schedc.cost.inputs import Inputs
 from schedc.cost.links import Links, Parts, Route
 from schedc.cost.machine import Machine
+from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.simulate import Device, inputs_of
 from schedc.cost.timeline import PhaseTime
 from schedc.ir.program import Program
@@ -54,8 +55,10 @@ class Note:
 class Recorder(Device):
     """A device whose core runs through without ever waiting, and notes what it would do."""
 
-    def __init__(self, program: Program, machine: Machine, inputs: Inputs | None = None) -> None:
-        super().__init__(program, machine, inputs_of(program, inputs), False)
+    def __init__(
+        self, program: Program, machine: Machine, inputs: Inputs | None = None, load: Load = DEFAULT_LOAD
+    ) -> None:
+        super().__init__(program, machine, inputs_of(program, inputs, load), False)
         self.taken: list[Note] = []
         self.noted_ns = 0.0
         self.base: dict[str, int] = {}

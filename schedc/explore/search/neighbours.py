@@ -12,6 +12,7 @@ from random import Random
 
 from schedc.schedule.plan import Plan, Problem, Ring, StreamInfo
 from schedc.schedule.tiles import cut
+from schedc.weights.layout import WordDtype
 
 TILES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32)
 """Into how many tiles a stream is cut."""
@@ -22,6 +23,9 @@ SLOT_ROWS = tuple(int(mib * 2048) for mib in (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 
 _LAYER = re.compile(r"_\d+_\d+$")
 
 
+Kind = Callable[[Problem, Plan, Random], Plan]
+
+
 def alike(streams: Sequence[StreamInfo]) -> list[list[StreamInfo]]:
     """Streams of the same weight in different layers, together; vectors move whole."""
     found: dict[tuple[str, int, int], list[StreamInfo]] = {}
@@ -30,10 +34,11 @@ def alike(streams: Sequence[StreamInfo]) -> list[list[StreamInfo]]:
     return [group for group in found.values() if group[0].units > 1]
 
 
-def neighbour(problem: Problem, plan: Plan, random: Random) -> Plan:
-    """A plan that differs in one or two of these; perhaps one that cannot be built."""
+def neighbour(problem: Problem, plan: Plan, random: Random, kinds: Mapping[Kind, float] | None = None) -> Plan:
+    """A plan that differs in one or two of `kinds` (`KINDS` if not given); perhaps one that cannot be built."""
+    kinds = KINDS if kinds is None else kinds
     for _ in range(1 + (random.random() < 0.3)):
-        (kind,) = random.choices(list(KINDS), list(KINDS.values()))
+        (kind,) = random.choices(list(kinds), list(kinds.values()))
         plan = kind(problem, plan, random)
     return plan
 
@@ -102,6 +107,15 @@ def _other_collective(problem: Problem, plan: Plan, random: Random) -> Plan:
     return replace(plan, collectives=changed)
 
 
+def _other_wire(problem: Problem, plan: Plan, random: Random) -> Plan:
+    """Another format for what devices send to be summed, at one site or at all."""
+    if not problem.sites:
+        return plan
+    wire: WordDtype = random.choice(("bf16", "f32"))
+    sites = [random.choice(list(problem.sites))] if random.random() < 0.5 else list(problem.sites)
+    return replace(plan, wires={**plan.wires, **dict.fromkeys(sites, wire)})
+
+
 def _other_members(problem: Problem, plan: Plan, random: Random) -> Plan:
     """Chosen members by number or as they are found, one or two at once."""
     names = [selection.name for selection in problem.selections]
@@ -143,15 +157,19 @@ def _in_order(problem: Problem, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(stream.name for stream in problem.streams if stream.name in names)
 
 
-Kind = Callable[[Problem, Plan, Random], Plan]
-
-KINDS: Mapping[Kind, float] = {
+ORDER: Mapping[Kind, float] = {
     _other_tiles: 4.0,
     _other_slot: 2.0,
     _other_rings: 1.0,
     _other_sums: 1.0,
-    _other_collective: 1.5,
     _other_cache_tile: 0.7,
     _other_members: 0.3,
 }
-"""How often each is tried."""
+"""How often each is tried. None changes what is exchanged, but for sums that are sent by tiles or whole."""
+
+COLLECTIVES: Mapping[Kind, float] = {_other_collective: 1.5}
+
+WIRES: Mapping[Kind, float] = {_other_wire: 1.0}
+"""Changes numbers."""
+
+KINDS: Mapping[Kind, float] = {**ORDER, **COLLECTIVES}

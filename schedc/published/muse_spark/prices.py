@@ -54,11 +54,12 @@ class Timed:
     """Prices by the table, but for computations of kind `measured`, which say their own time."""
 
     clock_ghz: float
+    source: str = "the table of operations, and times of its authors"
 
     def priced(self, program: Program, table: CycleTable) -> Cycles:
         priced = [self._price(op, table, program.devices) for op in walk(program.body)]
         notes = notes_of(note for _, note in priced)
-        return Cycles(tuple(cycles for cycles, _ in priced), "the table of operations, and times of its authors", notes)
+        return Cycles(tuple(cycles for cycles, _ in priced), self.source, notes)
 
     def _price(self, op: Op, table: CycleTable, devices: int) -> tuple[float, str | None]:
         if isinstance(op, Compute) and op.kind == "measured":

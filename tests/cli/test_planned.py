@@ -1,0 +1,111 @@
+"""A plan's file says what its step needs: it is taken from there, and another step than was meant is said to be one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from schedc.cli.main import app
+
+from .conftest import Command, refused
+
+STEP = ("qwen3-0.6b", "--devices", "2", "--context", "512")
+SEARCH = ("--policy", "search", "--rounds", "0", "--no-prove", "--policies", "ring")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A plan of a step with two rows, words of bf16 and an algorithm that is not the quickest."""
+    path = tmp_path_factory.mktemp("plan") / "plan.yaml"
+    step = (*STEP, "--rows", "2", "--wire", "bf16", "--collective", "ring")
+    said = CliRunner().invoke(app, ["explore", *step, *SEARCH, "-o", str(path)])
+    assert said.exit_code == 0, said.stderr
+    return path.read_text()
+
+
+@pytest.fixture
+def plan(found: str, tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text(found)
+    return path
+
+
+def predicted(path: Path) -> float:
+    (line,) = (line for line in path.read_text().splitlines() if line.startswith("predicted_us: "))
+    return float(line.partition(" ")[2])
+
+
+def test_all_that_a_step_needs_is_taken_from_the_file(schedc: Command, plan: Path) -> None:
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check", "--json")
+    made = said.json()
+    assert made["cost"]["step_us"] == predicted(plan)
+    assert "warning" not in said.err
+    looked = schedc("inspect", "phases", "qwen3-0.6b", "--plan", str(plan), "--json")
+    assert (looked.code, "warning" not in looked.err) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "options, cause",
+    [
+        (("--wire", "f32"), "--wire f32 (the plan has bf16)"),
+        (("--collective", "one_shot"), "--collective one_shot (the plan has ring)"),
+        (("--context", "4096"), "--context 4096 (the plan has 512)"),
+        (("--rows-are", "tokens"), "--rows-are tokens (the plan has sequences)"),
+    ],
+)
+def test_another_step_is_told_with_both_times_and_the_cause(
+    schedc: Command, plan: Path, options: tuple[str, ...], cause: str
+) -> None:
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), *options, "--no-check", "--json")
+    step = said.json()["cost"]["step_us"]
+    assert step != predicted(plan)
+    assert f"found at {predicted(plan):,.1f} µs; with {cause} {step:,.1f} µs" in said.err
+
+
+def test_what_is_given_as_the_plan_has_it_is_no_other_step(schedc: Command, plan: Path) -> None:
+    given = ("--wire", "bf16", "--collective", "ring", "--context", "512", "--rows", "2", "--target", "tpu7x:2x2x1")
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), *given, "--no-check", "--json")
+    assert (said.code, "warning" not in said.err) == (0, True)
+
+
+def test_a_target_that_is_the_default_counts_as_given(schedc: Command, plan: Path) -> None:
+    plan.write_text(plan.read_text().replace("target: tpu7x:2x2x1", "target: tpu7x:2x2x2"))
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--target", "tpu7x:2x2x1")
+    assert "is for target tpu7x:2x2x2, not tpu7x:2x2x1" in refused(said)
+
+
+def test_a_file_of_the_first_version_leaves_wires_to_the_command_line(schedc: Command, plan: Path) -> None:
+    later = ("version", "rows_are", "wire", "collective", "placement", "assumed", "settings", "priced_by")
+    lines = [line for line in plan.read_text().splitlines() if not line.startswith(later)]
+    plan.write_text("\n".join(lines))
+    given = ("--wire", "bf16", "--collective", "ring")
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), *given, "--no-check", "--json")
+    assert (said.json()["cost"]["step_us"], "warning" in said.err) == (predicted(plan), False)
+    without = schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check", "--json")
+    assert without.json()["cost"]["step_us"] != predicted(plan)
+
+
+def test_a_file_of_a_later_version_is_refused(schedc: Command, plan: Path) -> None:
+    plan.write_text(plan.read_text().replace("version: 2", "version: 3"))
+    assert "is of version 3, which a later schedc has written" in refused(
+        schedc("compile", "qwen3-0.6b", "--plan", str(plan))
+    )
+
+
+def test_cycles_that_cannot_be_read_any_more_are_said_to_be_replaced(schedc: Command, plan: Path) -> None:
+    plan.write_text(plan.read_text().replace("seed: 0}", "seed: 0, profile: gone.json}"))
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check", "--json")
+    assert said.json()["cost"]["step_us"] == predicted(plan)
+    assert f"plan {plan} was priced by gone.json, which cannot be read" in said.err
+
+
+def test_a_prediction_assumes_what_that_of_the_plan_did(schedc: Command, tmp_path: Path) -> None:
+    path, step = tmp_path / "plan.yaml", ("gpt-oss-20b", "--devices", "8", "--context", "512")
+    schedc("explore", *step, *SEARCH, "--routing", "zipf:1.5", "--clock-mhz", "1500", "-o", str(path))
+    found = schedc("explore", "gpt-oss-20b", "--plan", str(path), "--policies", "ring", "--json").json()["rows"]
+    assert next(row["step_us"] for row in found if row["name"] == "plan plan") == predicted(path)
+    usual = ("--routing", "uniform", "--clock-mhz", "1900")
+    other = schedc("explore", "gpt-oss-20b", "--plan", str(path), *usual, "--policies", "ring", "--json").json()["rows"]
+    assert next(row["step_us"] for row in other if row["name"] == "plan plan") < 0.95 * predicted(path)
