@@ -21,8 +21,9 @@ class PlacementRules(Part):
     down; vocab: columns of the head; replicated: all of it on every device.
 
     Caches go with the heads that read them, or (sequence) their tiles lie in turn on the devices that read the same:
-    each attends to its tiles with the heads of all, and the softmaxes are combined. Embeddings, routers, norms and biases of outputs are
-    on every device. A shared expert is divided by columns, as its output joins the sum of the others.
+    each attends to its tiles with the heads of all, and the softmaxes are combined. Embeddings, routers, norms and
+    biases of outputs are on every device. A shared expert is divided by columns, as its output joins the sum of the
+    others.
     """
 
     attention: Literal["heads", "replicated"] = "heads"
