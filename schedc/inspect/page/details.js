@@ -150,15 +150,17 @@ function excerpt(lines, line, around) {
   const first = Math.max(1, line - around);
   const last = Math.min(lines.length, line + around);
   const wide = String(last).length;
-  const shown = [];
-  for (let n = first; n <= last; n++) {
-    const text = `<span class="number">${String(n).padStart(wide)}  </span>${escaped(lines[n - 1])}`;
-    shown.push(n === line ? `<span class="here">${text}</span>` : text);
-  }
   const indents = lines.slice(first - 1, last).filter((text) => text.trim()).map((text) => text.search(/\S/));
   const cut = Math.max(0, Math.min(...indents) - 2);
-  const kept = (match, indent) => `  </span>${"\u00a0".repeat(Math.max(0, indent.length - cut))}`; // does not end a line that is wrapped
-  return `<pre>${shown.join("\n").replaceAll(/ {2}<\/span>( *)/g, kept)}</pre>`;
+  const shown = [];
+  for (let n = first; n <= last; n++) {
+    const number = `<span class="number">${String(n).padStart(wide)}  </span>`;
+    const text = lines[n - 1].slice(cut);
+    const indent = Math.max(0, text.search(/\S/));
+    const wrapped = `<span style="padding-left:${indent}ch">${escaped(text.slice(indent))}</span>`;
+    shown.push(n === line ? `<span class="here">${number}${wrapped}</span>` : `${number}${escaped(text)}\n`);
+  }
+  return `<pre>${shown.join("")}</pre>`;
 }
 
 function source(heading, lines, line, missing) {
