@@ -13,59 +13,80 @@ ALL = "all"
 _MOST = 20
 
 
-def layers_of(request: "Request", phase: str) -> tuple[int, ...]:
-    """The layers of the shrunk model that have the phase; of one behind the layers, the logits. Raises UserError."""
-    from dataclasses import replace
+def phases_to_dump(request: "Request", phase: str) -> tuple[str, ...]:
+    """The phases of the shrunk model, which is what is interpreted, that are asked for.
 
-    from schedc.compiler.dump import LOGITS
+    Raises UserError for one that it does not have, or with which no value of the reference can be compared.
+    """
+    from schedc.compiler.recording import phases_of
     from schedc.compiler.shrink import shrink
-    from schedc.ir.program import Phase, walk
 
-    every = tuple(range(request.spec.num_layers))
-    small = shrink(replace(request, shape=replace(request.shape, taps=every)))
-    names = [op.name for op in walk(small.schedule.program.body) if isinstance(op, Phase)]
-    layers = [(at.run, at.place, at.layer) for at in small.spec.iter_layers()]
+    every = [found for _, found in phases_of(shrink(request).schedule.graph)]
+    telling = tuple(found.name for found in every if any(not value.begins for value in found.values))
     if phase == ALL:
-        return (*(layer for _, _, layer in layers), LOGITS)
-    if phase not in names:
-        raise UserError(f"--dump {phase}: the shrunk model has no such phase; it has {', '.join(dict.fromkeys(names))}")
-    places = sorted({(run, place) for run, place, _ in layers})
-    before = sum(1 for name in names[: names.index(phase)] if name == "tap" or name.startswith("tap_"))
-    if before >= len(places):
-        return (LOGITS,)
-    return tuple(layer for run, place, layer in layers if (run, place) == places[before])
+        return telling
+    if phase in telling:
+        return (phase,)
+    why = (
+        "leaves nothing that the reference has: it moves what others make"
+        if phase in (found.name for found in every)
+        else "the shrunk model, which is what is interpreted, has no such phase"
+    )
+    raise UserError(
+        f"--dump {phase}: {why}; those that can be compared are {', '.join(telling)}, or all of them: {ALL}"
+    )
 
 
-def dumped(run: "Run", layers: tuple[int, ...]) -> dict[str, Any]:
-    """Of one run what was compared of these layers: the first step with a difference, in the order of computation."""
-    found = [one for one in run.dump if one["layer"] in layers]
-    wrong = [one for one in found if one["element"] is not None]
-    step = wrong[0]["step"] if wrong else 0
-    return {"run": run.name, "first": wrong[0] if wrong else None, "compared": [o for o in found if o["step"] == step]}
+def dumped(run: "Run", phases: tuple[str, ...]) -> dict[str, Any]:
+    """Of one run what was compared, in the order of execution: of the first step in which something differs up to the
+    phase that does, as what is behind it follows from it; of the first step if nothing does."""
+    first = next((one for one in run.dump if one["element"] is not None), None)
+    step = 0 if first is None else first["step"]
+    found = [one for one in run.dump if one["step"] == step]
+    if first is not None:
+        last = max(place for place, one in enumerate(found) if _where(one) == _where(first))
+        found = found[: last + 1]
+    steps = len({one["step"] for one in run.dump})
+    return {"run": run.name, "phases": list(phases), "steps": steps, "first": first, "compared": found}
 
 
-def show_dump(run: "Run", layers: tuple[int, ...]) -> None:
-    data, console = dumped(run, layers), to_stdout()
-    first = data["first"]
+def show_dump(run: "Run", phases: tuple[str, ...]) -> None:
+    data, console = dumped(run, phases), to_stdout()
+    first, found = data["first"], data["compared"]
     console.print()
+    what = f"phase {phases[0]} leaves" if len(phases) == 1 else f"{len(phases)} phases leave"
     if first is None:
-        console.print(f"{data['run']}: nothing differs in what these layers keep and leave", soft_wrap=True)
-    else:
-        where = _layer(first["layer"])
+        shown = sorted(found, key=lambda one: -one["ratio"])[:_MOST]
         console.print(
-            f"{data['run']}: first difference in step {first['step']}: {where}, {first['what']} of row {first['row']}, "
-            f"element {first['element']}: {first['got']:.6g}, the reference says {first['expected']:.6g}",
+            f"{data['run']}: nothing differs in what {what} in {data['steps']} steps of the shrunk model; of "
+            f"{len(found)} comparisons of the first step the {len(shown)} nearest to their limits:",
             soft_wrap=True,
         )
-    table = simple_table("layer", "what", "row", "largest", "limit", "first element", right=("row", "largest", "limit"))
-    rows = sorted(data["compared"], key=lambda one: one["element"] is None)
-    for one in rows[:_MOST]:
-        element = "" if one["element"] is None else str(one["element"])
+    else:
+        shown = [one for one in found if _where(one) == _where(first)]
+        layer = "outside of the layers" if first["layer"] is None else f"of layer {first['layer']}"
+        console.print(
+            f"{data['run']}: the first difference of the shrunk model is in step {first['step']} in phase "
+            f"{first['phase']} {layer}; {len(found) - len(shown)} comparisons before it agree, those behind it follow "
+            "from it:",
+            soft_wrap=True,
+        )
+        shown = sorted(shown, key=lambda one: one["element"] is None)[:_MOST]
+    right = ("row", "ours", "reference", "difference", "limit", "of limit")
+    table = simple_table("layer", "phase", "value", "device", "row", "element", *right[1:], right=right)
+    for one in shown:
         table.add_row(
-            _layer(one["layer"]), one["what"], str(one["row"]), f"{one['largest']:.2g}", f"{one['limit']:.2g}", element
+            *(_text(one[name]) for name in ("layer", "phase", "what", "device", "row", "element")),
+            *("" if one[name] is None else f"{one[name]:.5g}" for name in ("got", "expected")),
+            *(f"{one[name]:.2g}" for name in ("largest", "limit")),
+            f"{one['ratio']:.2g}",
         )
     console.print(table)
 
 
-def _layer(layer: int) -> str:
-    return "behind the layers" if layer < 0 else f"layer {layer}"
+def _where(one: dict[str, Any]) -> tuple[str, int | None]:
+    return one["phase"], one["layer"]
+
+
+def _text(field: Any) -> str:
+    return "" if field is None else str(field)

@@ -36,8 +36,8 @@ def verify(
             "--dump",
             metavar="PHASE",
             autocompletion=completion.dumped,
-            help="Compare what the layers of this phase keep and leave with the reference's, first difference first; "
-            "`all` for every layer.",
+            help="Compare what this phase of the shrunk model leaves with the reference's values, first difference "
+            "first; `all`: every phase, up to the first that differs.",
         ),
     ] = None,
     reproducer: Annotated[
@@ -60,7 +60,7 @@ def verify(
       schedc verify smollm2-135m --no-check --dump attend --reproducer fault
     """
     from schedc.cli.compile_view import proof_line
-    from schedc.cli.dump_view import dumped, layers_of, show_dump
+    from schedc.cli.dump_view import dumped, phases_to_dump, show_dump
     from schedc.compiler.interpret import verify_model
     from schedc.compiler.pipeline import compile_model
     from schedc.compiler.reproducer import new_folder
@@ -70,24 +70,24 @@ def verify(
     request = options.request(load_spec(model), rows)
     with stages.stage("schedule and prove"):
         compiled = compile_model(request)
-    layers = None if dump is None else layers_of(request, dump)
+    phases = () if dump is None else phases_to_dump(request, dump)
     if reproducer is not None:
         new_folder(reproducer)
     checked = None if no_check else _check(compiled, timeout, stages, reproducer)
     with stages.stage("interpret") as say:
-        found = verify_model(request, say, timeout, dump is not None, reproducer)
+        found = verify_model(request, say, timeout, phases, reproducer)
     compiler = None if checked is None else checked.to_dict()
     report: dict[str, Any] = {"proven": compiled.verdict.proven, "compiler": compiler, "interpreter": found.to_dict()}
-    if layers is not None:
-        report["dump"] = dumped(found.telling, layers)
+    if phases:
+        report["dump"] = dumped(found.telling, phases)
     problems = [*(checked.problems if checked else ()), *found.problems]
     if json and not problems:
         print_json(report)
     if not json:
         lines = [proof_line(compiled.verdict), *(checked.lines() if checked else ()), *found.lines()]
         to_stdout().print(grid(lines))
-        if layers is not None:
-            show_dump(found.telling, layers)
+        if phases:
+            show_dump(found.telling, phases)
     if problems:
         if reproducer is not None and found.problems:
             report["reproducer"] = str(reproducer)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 from schedc.backends.pallas.aot.environment import compiler_environment, virtual_devices
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, limits_of
+from schedc.compiler.recording import Recorded, recording
 from schedc.compiler.reproducer import INPUTS, KERNEL, write_reproducer
 from schedc.compiler.shrink import Shrunk, shrink
 from schedc.ir.allocate import allocate
@@ -59,7 +60,8 @@ class Run:
     cache_limit: float
     problems: tuple[str, ...]
     dump: tuple[dict[str, Any], ...] = ()
-    """If it is asked for, what was compared inside of every step (`dump.Compared`, with the step)."""
+    """If it is asked for, what was compared inside of every step (`dump.Compared`, with its step), all up to the first
+    step in which something differs."""
 
     @property
     def name(self) -> str:
@@ -109,18 +111,16 @@ def verify_model(
     request: Request,
     progress: Progress | None = None,
     seconds: float = 600,
-    dump: bool = False,
+    dump: Collection[str] = (),
     reproducer: Path | None = None,
 ) -> InterpretReport:
     """Interpret a shrunk model of `request` in processes of their own, which end after `seconds` at the latest.
 
-    With `dump` the stream after every layer is tapped and compared too, and all that was compared is kept. The first
-    run with problems leaves its kernel and the arguments of the step that went wrong in the new folder `reproducer`.
+    What the phases `dump` of the shrunk model leave is copied out and compared too, and all that was compared is kept.
+    The first run with problems leaves its kernel and the arguments of the step that went wrong in the new folder
+    `reproducer`.
     Raises what scheduling the model raises; what is wrong with the kernel is in the report. Takes a minute or two.
     """
-    if dump:
-        every = tuple(range(request.spec.num_layers))
-        request = replace(request, shape=replace(request.shape, taps=every))
     own = request.spec.quantization.weights
     formats = (
         ["f32"] if own == request.spec.kv.dtype == request.spec.quantization.operand_dtype == "f32" else ["f32", own]
@@ -133,10 +133,14 @@ def verify_model(
         weights, mode = which
         if progress:
             progress(f"interpreting with {weights} weights, transfers {mode}")
-        small, program = shrunk[weights], programs[weights]
+        small, program, records = shrunk[weights], programs[weights], tuple[Recorded, ...]()
         refusals = verify(program, limits_of(request.target)).refusals
+        if dump:
+            made, records = recording(small, request.target, dump)
+            small = replace(small, schedule=made)
+            program = addressed(small, request.target)
         left = max(1.0, deadline - time.monotonic())
-        found = interpret(small, program, mode, left, dump, kept.get(which))
+        found = interpret(small, program, mode, left, records, kept.get(which))
         unproven = tuple(f"the proof refuses the shrunk schedule: {refusal}" for refusal in refusals)
         return replace(found, weights=weights, problems=(*unproven, *found.problems))
 
@@ -160,11 +164,17 @@ def addressed(small: Shrunk, target: Target) -> Program:
 
 
 def interpret(
-    small: Shrunk, program: Program, mode: str, seconds: float, dump: bool = False, keep: Path | None = None
+    small: Shrunk,
+    program: Program,
+    mode: str,
+    seconds: float,
+    records: tuple[Recorded, ...] = (),
+    keep: Path | None = None,
 ) -> Run:
     """Run `program`, a schedule of the small model with addresses, in a process of its own.
 
-    `keep`: the folder for the kernel, and the arguments of the step that goes wrong.
+    `records`: what it copies out, to be compared. `keep`: the folder for the kernel, and the arguments of the step that
+    goes wrong.
     """
     kernel = emit(program)
     began = time.monotonic()
@@ -181,7 +191,7 @@ def interpret(
             "mode": mode,
             "stuck_seconds": min(STUCK_SECONDS, seconds / 2),
             "answer": str(answer),
-            "dump": dump,
+            "records": [one.to_dict() for one in records],
             "keep": None if keep is None else str(keep / INPUTS),
         }
         if keep is not None:

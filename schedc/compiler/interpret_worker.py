@@ -21,7 +21,8 @@ import numpy as np
 
 from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import HELPERS, load_kernel
-from schedc.compiler.dump import compared
+from schedc.compiler.dump import Compared, compared
+from schedc.compiler.recording import Recorded
 from schedc.compiler.trial import Trial, difference, problems, telling_steps
 from schedc.lower.graph import shape_from_dict
 from schedc.spec.model import ModelSpec
@@ -77,6 +78,7 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
     compat.exact_locations(HELPERS)
     spec = ModelSpec.model_validate(request["spec"])
     shape = shape_from_dict(request["shape"])
+    records = tuple(Recorded.from_dict(one) for one in request["records"])
     trial = Trial(
         spec,
         shape,
@@ -84,6 +86,7 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
         [from_dict(layout) for layout in request["layouts"]],
         request["kv_tokens"],
         compat.interpret_params(request["mode"]),
+        records=records,
     )
     keep = request.get("keep")
     if keep is not None:
@@ -99,13 +102,23 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
                 answer.facts[f"{name}_limit"] or 1.0
             ):
                 answer.facts |= {name: getattr(found, name), f"{name}_limit": getattr(found, f"{name}_limit")}
-        if request.get("dump"):
-            answer.facts.setdefault("dump", [])
-            answer.facts["dump"] += [{"step": number, **one.to_dict()} for one in compared(outcome, spec)]
+        lines = problems(outcome, spec)
+        if records:
+            lines += _dump(answer, number, list(compared(outcome, spec, records)))
         if keep is not None and not answer.facts["problems"]:
             np.savez(Path(keep).with_name("expected.npz"), logits=outcome.exact_logits, limit=found.logits_limit)
-        answer.facts["problems"] += [f"step {number}: {line}" for line in problems(outcome, spec)]
+        answer.facts["problems"] += [f"step {number}: {line}" for line in lines]
         answer.write(steps=number + 1, steps_planned=len(steps), raced=answer.facts.get("raced", False) or raced)
+
+
+def _dump(answer: Answer, step: int, found: list[Compared]) -> list[str]:
+    """Keep what was compared, until something differs, which is a problem; what differs in later steps follows it."""
+    dump = answer.facts.setdefault("dump", [])
+    if any(one["element"] is not None for one in dump):
+        return []
+    dump += [{"step": step, **one.to_dict()} for one in found]
+    first = next((one for one in found if one.element is not None), None)
+    return [] if first is None else [first.line()]
 
 
 def _watch_waits(answer: Answer, stuck_seconds: float) -> None:

@@ -6,7 +6,7 @@ must not matter, and nothing has to be prefilled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -14,10 +14,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from schedc.compiler.noted import Copies, noted_of_rows
+from schedc.compiler.recording import Recorded
 from schedc.compiler.streams import EXACT, Streams, stream_problems
 from schedc.lower.graph import StepShape
 from schedc.placement.caches import devices_in_turn
-from schedc.reference.reference import Cache, Reference
+from schedc.reference.reference import Cache, Noted, Reference
 from schedc.run.decoder import Decoder, page_table
 from schedc.spec.model import ModelSpec
 from schedc.weights.cache import HEADS_AND_SIDES
@@ -63,6 +65,8 @@ class Outcome:
     """Devices that keep the same heads do not have the same in their caches."""
     streams: Streams | None = None
     """The residual stream after the tapped layers, if there are any."""
+    copies: Copies | None = None
+    """What phases have left in their buffers, if the kernel copies it out."""
 
     @property
     def ids(self) -> np.ndarray:
@@ -74,8 +78,8 @@ class Trial:
     """One kernel and the reference. `kernel` is the generated module, written with logits.
 
     `interpret` are the interpreter's settings. For a kernel that rounds to bf16 the reference runs twice: exactly, and
-    rounding where it can. The weights are random unless `source` gives them. Compiling takes seconds, a step of a small
-    model about half a second.
+    rounding where it can. The weights are random unless `source` gives them. `records` says what the kernel copies out
+    of phases, if it does. Compiling takes seconds, a step of a small model about half a second.
     """
 
     def __init__(
@@ -88,8 +92,9 @@ class Trial:
         interpret: Any,
         seed: int = 0,
         source: WeightSource | None = None,
+        records: tuple[Recorded, ...] = (),
     ) -> None:
-        self.spec, self.shape = spec, shape
+        self.spec, self.shape, self.records = spec, shape, records
         source = source or RandomWeights(spec, seed)
         given = for_kernel(source, spec)
         arrays = [pack_arrays([on_device(layout, d) for layout in layouts], given) for d in range(shape.devices)]
@@ -101,9 +106,17 @@ class Trial:
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
         self._last: tuple[Step, State] | None = None
+        self._words: dict[str, np.ndarray] = {}
+        if records:
+            self.decoder.after_call = self._copy_words
         for sequence in range(shape.sequences):
             kept = [kept_of_row(kept, sequence, self.decoder.caches.capacity) for kept in self.state]
             self.decoder.fill(sequence, kept)
+
+    def _copy_words(self, results: Mapping[str, Any]) -> None:
+        """Of every array of copies what each device has left."""
+        names = {one.array for one in self.records if one.array}
+        self._words = {name: np.asarray(results[name]).reshape(self.shape.devices, -1, 128) for name in names}
 
     def _random_pages(self, tokens: int, seed: int) -> np.ndarray:
         """Pages in disorder, int[rows, tiles]."""
@@ -139,10 +152,11 @@ class Trial:
             (True,) * self.shape.rows if active is None else tuple(active),
             tuple(row if self.shape.rows_are == "sequences" else 0 for row in range(self.shape.rows)),
         )
-        exact_logits, exact, exact_stream = self._expected(self._exact, given)
-        rounded_logits, rounded, rounded_stream = exact_logits, exact, exact_stream
+        expected = self._expected(self._exact, given)
+        exact_logits, exact, exact_stream, exact_notes = expected
         if self._rounded is not self._exact:
-            rounded_logits, rounded, rounded_stream = self._expected(self._rounded, given)
+            expected = self._expected(self._rounded, given)
+        rounded_logits, rounded, rounded_stream, rounded_notes = expected
         before = self.kernel_state()
         of_sequences = given.positions[: self.shape.sequences]
         answer = self.decoder.step(given.tokens, of_sequences, given.active, accepted)
@@ -158,6 +172,9 @@ class Trial:
             rounded,
             self.copies_differ(),
             Streams(self.shape.taps, answer["hidden"], exact_stream, rounded_stream) if self.shape.taps else None,
+            Copies(self.records, self._words, exact_notes, rounded_notes)
+            if exact_notes is not None and rounded_notes is not None
+            else None,
         )
         self._write(rounded, given)
         self._last = given, rounded
@@ -183,8 +200,9 @@ class Trial:
         places = self.decoder.places_of_rows()
         return [Recurrent(*(part[places] for part in kept)) if isinstance(kept, Recurrent) else kept for kept in state]
 
-    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State, np.ndarray]:
-        """The reference's logits, the caches it leaves, and the stream after the taps, f32[taps, rows, hidden]."""
+    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State, np.ndarray, Noted | None]:
+        """The reference's logits, the caches it leaves, the stream after the taps, f32[taps, rows, hidden], and its
+        notes, if something is compared with them."""
         dtype = DTYPES["bf16" if reference is not self._exact else "f32"]
         if self.spec.kv.dtype == "fp8":
             dtype = DTYPES["fp8"]
@@ -202,24 +220,31 @@ class Trial:
         before = Cache(tuple(runs), self.decoder.caches.capacity)
         if self.shape.rows_are == "tokens":
             return self._one_by_one(reference, step, before)
-        logits, cache, stream = self._decode(reference, step.tokens, step.positions, before)
-        return logits, cache.layers(self.spec), stream
+        logits, cache, stream, notes = self._decode(reference, step.tokens, step.positions, before)
+        return logits, cache.layers(self.spec), stream, notes
 
     def _decode(
         self, reference: Reference, tokens: Sequence[int], positions: Sequence[int], cache: Cache
-    ) -> tuple[np.ndarray, Cache, np.ndarray]:
-        if not self.shape.taps:
-            return *reference.decode(tokens, positions, cache), np.zeros((0, len(tokens), self.spec.hidden))
+    ) -> tuple[np.ndarray, Cache, np.ndarray, Noted | None]:
+        taps = list(self.shape.taps)
+        if self.records:
+            logits, cache, outputs, notes = reference.decode_noted(tokens, positions, cache)
+            return logits, cache, outputs[taps], notes
+        if not taps:
+            return *reference.decode(tokens, positions, cache), np.zeros((0, len(tokens), self.spec.hidden)), None
         logits, cache, outputs = reference.decode_with_outputs(tokens, positions, cache)
-        return logits, cache, outputs[list(self.shape.taps)]
+        return logits, cache, outputs[taps], None
 
-    def _one_by_one(self, reference: Reference, step: Step, cache: Cache) -> tuple[np.ndarray, State, np.ndarray]:
+    def _one_by_one(
+        self, reference: Reference, step: Step, cache: Cache
+    ) -> tuple[np.ndarray, State, np.ndarray, Noted | None]:
         """Tokens of one sequence, each decoded by itself. Of a state that after every row, [rows, …]."""
         logits = np.zeros((self.shape.rows, self.spec.vocab), np.float32)
         stream = np.zeros((len(self.shape.taps), self.shape.rows, self.spec.hidden), np.float32)
-        after = [cache.layers(self.spec)] * self.shape.rows
+        after, noted = [cache.layers(self.spec)] * self.shape.rows, list[Noted]()
         for row in range(sum(step.active)):
-            of_row, cache, left = self._decode(reference, [step.tokens[row]], [step.positions[row]], cache)
+            of_row, cache, left, notes = self._decode(reference, [step.tokens[row]], [step.positions[row]], cache)
+            noted += [] if notes is None else [notes]
             logits[row], stream[:, row] = of_row[0], left[:, 0]
             after[row] = cache.layers(self.spec)
         last: State = list(cache.layers(self.spec))
@@ -227,7 +252,7 @@ class Trial:
             if isinstance(kept, Recurrent):
                 every = zip(*(layers[layer] for layers in after), strict=True)
                 last[layer] = Recurrent(*(np.concatenate(parts) for parts in every))
-        return logits, last, stream
+        return logits, last, stream, noted_of_rows(noted, self.shape.rows) if noted else None
 
     def _write(self, new: State, step: Step) -> None:
         """Keep the reference's new token of every active row, as the cache rounds it, or its new state."""

@@ -26,6 +26,7 @@ from schedc.lower.parts import WORK, Part, Place, operand_words
 from schedc.lower.registry import FEED_FORWARDS, MIXERS
 from schedc.lower.residuals.protocol import ResidualLowering
 from schedc.lower.residuals.stream import residual_rows
+from schedc.lower.values import operand, panels
 from schedc.spec.model import HALVES, Block, Half, ModelSpec
 
 
@@ -95,7 +96,9 @@ class BlockLowering:
                 inside = self._summed(half, part, inside, next(left))
             phases += [self._enter(half), *inside, self._leave(half, part)]
         settled = tuple(op for _, part in self._halves() for op in part.end(grain))
-        return (*phases, Phase(self.place.named("settle"), lambda site: settled)) if settled else tuple(phases)
+        if settled:
+            phases.append(Phase(self.place.named("settle"), lambda site: settled))
+        return tuple(_of_layers(phase, self.place.layers) for phase in phases)
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         """What must happen once before the first layer."""
@@ -105,7 +108,9 @@ class BlockLowering:
         def ops(site: Site) -> tuple[Op, ...]:
             return self.residual.enter(half, self.block.pre_norm, self.inputs[half], site, self.place)
 
-        return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name)
+        source, rows = self.inputs[half].storage, self.shape.padded_rows
+        entered = operand(f"{half}.in", source, self.spec.hidden, rows, self.dtype)
+        return Phase(self.place.named(f"{half}_norm"), ops, vectors=self.vectors.name, values=(entered,))
 
     def _summed(
         self, half: Half, part: Part, phases: tuple[Phase | Each, ...], summed: Sum
@@ -120,10 +125,18 @@ class BlockLowering:
         else:
             send = Phase(named(f"{half}_send"), lambda site: summed.start(output, site.trip, Const(0)))
             phases = (*phases, send)
-        return *phases, Phase(named(f"{half}_sum"), lambda site: summed.finish(output, site.trip))
+        total = panels(part.meaning, output, self.spec.hidden, self.shape.padded_rows)
+        return *phases, Phase(named(f"{half}_sum"), lambda site: summed.finish(output, site.trip), values=(total,))
 
     def _leave(self, half: Half, part: Part) -> Phase:
         def ops(site: Site) -> tuple[Op, ...]:
             return self.residual.leave(half, self.block.post_norm(half), part, site)
 
-        return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name)
+        stream = panels(f"{half}.stream", "x", self.spec.hidden, self.shape.padded_rows)
+        return Phase(self.place.named(f"{half}_residual"), ops, vectors=self.vectors.name, values=(stream,))
+
+
+def _of_layers(phase: Phase | Each, layers: tuple[int, ...]) -> Phase | Each:
+    if isinstance(phase, Each):
+        return replace(phase, phases=tuple(replace(inner, layers=layers) for inner in phase.phases))
+    return replace(phase, layers=layers)

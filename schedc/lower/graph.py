@@ -16,6 +16,7 @@ from schedc.ir.expr import Const, Expr
 from schedc.ir.program import Array, Buffer, Op, Region, Scalars, Semaphore
 from schedc.lower.collectives.communication import Communication
 from schedc.lower.collectives.group import Topology
+from schedc.lower.values import Value
 from schedc.placement.rules import PlacementRules
 from schedc.spec.storage import Dtype
 from schedc.weights.formats import FORMATS, cut_at
@@ -250,6 +251,10 @@ class Phase:
     vectors: str | None = None
     fills: str | None = None
     """The buffer that its tiles fill one after the other, in rows of equal number."""
+    values: tuple[Value, ...] = ()
+    """What it leaves in buffers, by the reference's names; empty if the reference has nothing like it."""
+    layers: tuple[int, ...] = ()
+    """The layers that it is a part of, one a trip."""
 
 
 @dataclass(frozen=True)

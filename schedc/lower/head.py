@@ -22,6 +22,7 @@ from schedc.lower.graph import (
 from schedc.lower.norms import norm_items
 from schedc.lower.parts import WORK, compute, operand_words
 from schedc.lower.residuals.protocol import ResidualLowering
+from schedc.lower.values import LOGITS, operand
 from schedc.placement.widths import head_split
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
@@ -126,9 +127,10 @@ class HeadLowering:
                 Wait(done, rows),
             )
 
+        entered = operand("final_in", "head_in", spec.hidden, rows, self.dtype)
         return (
-            Phase("final_norm", norm, vectors=self.vectors.name),
-            Phase("head", head, stream=self.matrix.name),
+            Phase("final_norm", norm, vectors=self.vectors.name, values=(entered,)),
+            Phase("head", head, stream=self.matrix.name, values=(LOGITS,)),
             Phase("finish", finish),
         )
 

@@ -42,9 +42,11 @@ class Part(Protocol):
     """A mixer or feed-forward of one block: reads the operand `input`, leaves f32 in `output`.
 
     `partial`: what it leaves is this device's part of a sum over all devices. The block adds `output_bias` to the sum.
+    The reference calls what is summed `meaning`.
     """
 
     output: str
+    meaning: str
     output_bias: str | None
     partial: bool
 

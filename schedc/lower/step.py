@@ -48,6 +48,7 @@ from schedc.lower.rows import count_rows, is_active, position_of, row_scalars
 from schedc.lower.sites import site_problems, sum_sites
 from schedc.lower.taps import TapLowering, tap_problems
 from schedc.lower.unsupported import unsupported
+from schedc.lower.values import panels
 from schedc.placement.caches import devices_in_turn
 from schedc.placement.check import problems as placement_problems
 from schedc.spec.mixers import Mixer
@@ -217,7 +218,8 @@ class StepLowering:
 
         meet = Phase("meet", lambda site: (Barrier(),))
         vectors = None if self.embedding_vectors is None else self.embedding_vectors.name
-        embedded = Phase("embed", embed, vectors=vectors)
+        value = panels("embedded", "x", self.spec.hidden, self.shape.padded_rows)
+        embedded = Phase("embed", embed, vectors=vectors, values=(value,))
         return (Phase("fetch", fetch), *((meet,) if self.shape.devices > 1 else ()), embedded)
 
     def _embedding_norm(self, site: Site) -> tuple[Op, ...]:

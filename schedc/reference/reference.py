@@ -13,6 +13,7 @@ from schedc.reference.feed_forwards import APPLY as FEED_FORWARDS
 from schedc.reference.mixers import APPLY as MIXERS
 from schedc.reference.mixers import EMPTY_STATE, State
 from schedc.reference.norm import apply_norm
+from schedc.reference.notes import EACH, Notes
 from schedc.reference.residuals import RESIDUALS
 from schedc.reference.weights import Dot, Weights, layer_weights, make_dot, outer_weights
 from schedc.spec.model import Block, Half, ModelSpec
@@ -48,6 +49,17 @@ class Cache:
         return [kept_of_row(kept, row, tokens) for kept in self.layers(spec)]
 
 
+@dataclass(frozen=True)
+class Noted:
+    """Named values of a step (`notes.py`), f32 or int32: of every layer, and of what is outside of the layers.
+
+    [rows, …] each; of experts [experts, rows, …].
+    """
+
+    layers: tuple[dict[str, np.ndarray], ...]
+    outer: dict[str, np.ndarray]
+
+
 def join_rows(caches: Sequence[Cache], capacity: int) -> Cache:
     """The sequences of all caches, one after another, with room for `capacity` tokens each."""
 
@@ -78,7 +90,8 @@ class Reference:
         forward = partial(_forward, spec, make_dot(self._dtype))
         self._forward = jax.jit(lambda *given: forward(*given)[:2])
         self._layer_outputs = jax.jit(lambda *given: forward(*given)[2])
-        self._with_outputs = jax.jit(forward)
+        self._with_outputs = jax.jit(lambda *given: forward(*given)[:3])
+        self._with_notes = jax.jit(partial(forward, noted=True))
 
     def prefill(self, tokens: Sequence[int] | np.ndarray, capacity: int = 0) -> tuple[np.ndarray, Cache]:
         """Logits f32[tokens, vocab] and the cache of one sequence, with room for at least `capacity` tokens."""
@@ -115,6 +128,25 @@ class Reference:
         logits, cache, runs = self._with_outputs(*self._one_token(tokens, positions, cache))
         outputs = [np.asarray(run)[..., 0, :] for run in runs]
         return np.asarray(logits)[:, 0], cache, np.concatenate([run.reshape(-1, *run.shape[2:]) for run in outputs])
+
+    def decode_noted(
+        self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
+    ) -> tuple[np.ndarray, Cache, np.ndarray, Noted]:
+        """As `decode_with_outputs`, and all named values."""
+        given = self._one_token(tokens, positions, cache)
+        logits, cache, runs, (layers, outer) = self._with_notes(*given)
+        outputs = np.concatenate([np.asarray(run)[..., 0, :].reshape(-1, len(tokens), run.shape[-1]) for run in runs])
+
+        def of_rows(name: str, value: Any) -> np.ndarray:
+            """Without the axis of tokens, of which there is one."""
+            return np.asarray(value).squeeze(2 if EACH in name else 1)
+
+        by_layer = tuple(
+            {name: of_rows(name, value[at.trip]) for name, value in layers[at.run][at.place].items()}
+            for at in self.spec.iter_layers()
+        )
+        outside = {name: of_rows(name, value) for name, value in outer.items()}
+        return np.asarray(logits)[:, 0], cache, outputs, Noted(by_layer, outside)
 
     def _one_token(
         self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
@@ -158,48 +190,55 @@ def _forward(
     positions: jax.Array,
     real: jax.Array,
     cache: Cache,
-) -> tuple[jax.Array, Cache, list[jax.Array]]:
+    noted: bool = False,
+) -> tuple[jax.Array, Cache, list[jax.Array], tuple[Any, ...]]:
     """tokens and positions [rows, tokens] → f32[rows, tokens, vocab] and the cache with these tokens.
 
-    Of every run also what its layers leave in the stream, f32[repeat, places, rows, tokens, hidden].
+    Of every run also what its layers leave in the stream, f32[repeat, places, rows, tokens, hidden]; and, if they are
+    `noted`, the named values: [run][place] → name → [repeat, …], and those outside of the layers.
     `real` bool[rows, tokens]: the others are padding behind a row's last token.
     """
     x = outer["embed"][tokens].astype(jnp.float32) * spec.embedding.multiplier
     if spec.embedding.norm is not None:
         x = apply_norm(spec.embedding.norm, outer, "embedding_norm.weight", "embedding_norm.bias", x)
+    note = Notes({} if noted else None)
+    note("embedded", x)
     residual = RESIDUALS[spec.residual.kind]
     stream = residual.start(spec.residual, x, spec.num_layers)
-    runs, outputs, first = [], [], 0
+    runs, outputs, of_runs, first = [], [], [], 0
     for run, weights, states in zip(spec.layers, layers, cache.runs, strict=True):
 
         def trip(
             stream: Any,
             given: tuple[jax.Array, list[Weights], tuple[State, ...]],
             pattern: tuple[Block, ...] = run.pattern,
-        ) -> tuple[Any, tuple[tuple[State, ...], jax.Array]]:
+        ) -> tuple[Any, tuple[tuple[State, ...], jax.Array, tuple[dict[str, jax.Array], ...]]]:
             layer, *places = given
-            new, left = [], []
+            new, left, of_places = [], [], []
             for place, (block, block_weights, state) in enumerate(zip(pattern, *places, strict=True)):
-                mix = partial(MIXERS[block.mixer.kind], positions=positions, real=real, state=state)
-                stream, state = _block(spec.residual, block, block_weights, dot, layer + place, stream, mix)
+                inside = note.inside()
+                mix = partial(MIXERS[block.mixer.kind], positions=positions, real=real, state=state, note=inside)
+                stream, state = _block(spec.residual, block, block_weights, dot, layer + place, stream, mix, inside)
+                of_places.append(inside.kept or {})
                 new.append(state)
                 left.append(residual.running(stream))
-            return stream, (tuple(new), jnp.stack(left))
+            return stream, (tuple(new), jnp.stack(left), tuple(of_places))
 
         numbers = first + len(run.pattern) * jnp.arange(run.repeat)
-        stream, (new_states, left) = jax.lax.scan(trip, stream, (numbers, weights, states))
+        stream, (new_states, left, of_places) = jax.lax.scan(trip, stream, (numbers, weights, states))
         runs.append(new_states)
+        of_runs.append(of_places)
         outputs.append(left)
         first += run.repeat * len(run.pattern)
     x = residual.finish(spec.residual, outer, spec.num_layers, stream)
-    x = apply_norm(spec.final_norm, outer, "final_norm.weight", "final_norm.bias", x)
+    x = note("final_in", apply_norm(spec.final_norm, outer, "final_norm.weight", "final_norm.bias", x))
     logits = dot(x, outer["embed" if spec.embedding.tied else "head"])
     if spec.head.bias:
         logits = logits + outer["head_bias"]
     logits = logits * spec.head.multiplier
     if spec.head.soft_cap is not None:
         logits = spec.head.soft_cap * jnp.tanh(logits / spec.head.soft_cap)
-    return logits, Cache(tuple(runs), cache.capacity), outputs
+    return logits, Cache(tuple(runs), cache.capacity), outputs, (tuple(of_runs), note.kept or {})
 
 
 def _block(
@@ -210,6 +249,7 @@ def _block(
     layer: jax.Array,
     stream: Any,
     mix: Callable[..., tuple[jax.Array, State]],
+    note: Notes,
 ) -> tuple[Any, State]:
     """The stream of the residual behind the block at `layer`, and what its mixer keeps; `mix` applies the mixer."""
 
@@ -218,13 +258,16 @@ def _block(
 
     def read(half: Half, stream: Any) -> jax.Array:
         x = RESIDUALS[residual.kind].read(residual, weights, half, layer, stream)
-        return normed(block.pre_norm, f"pre_{half}_norm", x)
+        return note(f"{half}.in", normed(block.pre_norm, f"pre_{half}_norm", x))
 
     def join(half: Half, stream: Any, y: jax.Array) -> Any:
         y = normed(block.post_norm(half), f"post_{half}_norm", y)
-        return RESIDUALS[residual.kind].join(residual, weights, half, layer, stream, y)
+        stream = RESIDUALS[residual.kind].join(residual, weights, half, layer, stream, y)
+        note(f"{half}.stream", RESIDUALS[residual.kind].running(stream))
+        return stream
 
     y, state = mix(block.mixer, weights, dot, read("mixer", stream))
     stream = join("mixer", stream, y)
-    y = FEED_FORWARDS[block.feed_forward.kind](block.feed_forward, weights, dot, read("feed_forward", stream))
+    x = read("feed_forward", stream)
+    y = FEED_FORWARDS[block.feed_forward.kind](block.feed_forward, weights, dot, x, note=note)
     return join("feed_forward", stream, y), state

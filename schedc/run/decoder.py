@@ -51,6 +51,8 @@ class Decoder:
         self._step = kernel.decode_step(mesh, interpret=self._interpret)
         self.before_call: Callable[[Mapping[str, Any]], None] | None = None
         """Gets the arguments of every call by name, all devices' parts one after the other."""
+        self.after_call: Callable[[Mapping[str, Any]], None] | None = None
+        """Gets the outputs of every call by name."""
         # Where in the ring of states a step begins, and how many tokens it has, if rows are tokens of one sequence.
         self._base = self._count = 0
         self._several: dict[tuple[int, tuple[int, ...]], Any] = {}
@@ -175,6 +177,8 @@ class Decoder:
             self.before_call(given)
         results = dict(zip(self.kernel.OUTPUTS, call(*(given[name] for name in self.kernel.ARGUMENTS)), strict=True))
         self.state = {name: results[name] for name in self.kernel.STATE}
+        if self.after_call is not None:
+            self.after_call(results)
         return results
 
     def places_of_rows(self) -> list[int]:

@@ -5,7 +5,7 @@ Rotation turns pairs of dimensions. Files and kernels differ in where the two of
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -80,12 +80,15 @@ class Orders:
 
     weights: dict[str, np.ndarray]
     cache: tuple[np.ndarray | None, ...]
+    values: dict[str, np.ndarray] = field(default_factory=dict)
+    """Of values that the reference names: those of a kernel, head by head."""
 
 
 def _of_gqa(mixer: Gqa) -> Orders:
     """Heads of q and k alike, with their biases and norms."""
     order = halves_from_adjacent(mixer.rotary_dim, mixer.head_dim)
-    return Orders(dict.fromkeys(sorted(Q_AND_K), order), (order, None))
+    values = dict.fromkeys(("attn.q", "attn.k", "attn.queries", "attn.key"), order)
+    return Orders(dict.fromkeys(sorted(Q_AND_K), order), (order, None), values)
 
 
 def _of_mla(mixer: Mla) -> Orders:
@@ -96,8 +99,11 @@ def _of_mla(mixer: Mla) -> Orders:
         return np.concatenate([np.arange(still), still + turning])
 
     queries = dict.fromkeys(("attn.q", "attn.q_b"), behind(mixer.nope_dim))
-    cache = (None, turning) if mixer.cache == "absorbed" else (behind(mixer.nope_dim), None)
-    return Orders({**queries, "attn.kv_a": behind(mixer.kv_rank)}, cache)
+    weights, absorbed = {**queries, "attn.kv_a": behind(mixer.kv_rank)}, mixer.cache == "absorbed"
+    values = {"attn.shared_key": turning, "attn.q_rope": turning, "attn.key": behind(mixer.nope_dim)}
+    values["attn.queries"] = behind(mixer.kv_rank if absorbed else mixer.nope_dim)
+    cache = (None, turning) if absorbed else (behind(mixer.nope_dim), None)
+    return Orders(weights, cache, weights | values)
 
 
 ORDERS: dict[str, Callable[..., Orders]] = {"gqa": _of_gqa, "mla": _of_mla}
@@ -117,6 +123,12 @@ def for_kernel(source: WeightSource, spec: ModelSpec) -> WeightSource:
 
 def turns_adjacent(mixer: Mixer) -> bool:
     return mixer.rope is not None and mixer.rope.pairs == "adjacent"
+
+
+def kernel_value(name: str, value: np.ndarray, mixer: Mixer) -> np.ndarray:
+    """A value that the reference names, [rows, …], in the order of a kernel."""
+    order = ORDERS[mixer.kind](mixer).values.get(name) if turns_adjacent(mixer) else None
+    return value if order is None else value.reshape(len(value), -1, len(order))[..., order].reshape(value.shape)
 
 
 def kernel_cache(kept: Kept, mixer: Mixer) -> Kept:

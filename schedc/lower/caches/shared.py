@@ -16,6 +16,7 @@ from schedc.lower.collectives.protocol import EXCHANGE, Exchanged, complete
 from schedc.lower.collectives.stages import Gather, Scatter, Staged
 from schedc.lower.graph import Declarations, Phase, Site, StepShape, round_up
 from schedc.lower.parts import WORK, Place, compute
+from schedc.lower.values import Value
 from schedc.weights.layout import WordDtype
 
 
@@ -100,8 +101,8 @@ class SharedTiles:
 
         return Phase(self.place.named("send_queries"), send), Phase(self.place.named("join_queries"), receive)
 
-    def behind(self, softmax: Region) -> tuple[Phase, ...]:
-        """This device's heads over the tiles of all devices into `own_softmax`."""
+    def behind(self, softmax: Region, mixed: Value) -> tuple[Phase, ...]:
+        """This device's heads over the tiles of all devices into `own_softmax`, which is then `mixed`."""
         sizes = self.sections.sizes(self.group.size, self.softmax_sections)
         joined = _first(softmax, self.softmax_sections * self.sections.joined(self.group.size))
         exchange, rows = self.softmaxes, self.softmax_sections * self.sections.block
@@ -124,7 +125,9 @@ class SharedTiles:
             )
             return *exchange.wait(slot), combine, *exchange.settle(slot)
 
-        return Phase(self.place.named("send_softmaxes"), send), Phase(self.place.named("combine"), receive)
+        return Phase(self.place.named("send_softmaxes"), send), Phase(
+            self.place.named("combine"), receive, values=(mixed,)
+        )
 
 
 def _first(region: Region, rows: int) -> Region:

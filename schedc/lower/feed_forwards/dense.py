@@ -6,6 +6,7 @@ from schedc.ir.expr import mul
 from schedc.ir.program import Buffer, Op, Region
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div, round_up
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.values import of_columns, operand
 from schedc.placement.split import Split
 from schedc.placement.widths import dense_split
 from schedc.spec.feed_forwards.dense import Dense
@@ -46,7 +47,7 @@ class DenseLowering:
             self.vector_block = place.named("vectors") if any(dense.bias.model_dump().values()) else None
         self.hidden = place.named("mlp_hidden")
         self.activated = place.named("mlp_activated")
-        self.output = place.named("mlp_out")
+        self.output, self.meaning = place.named("mlp_out"), f"{weights}.down"
         self.output_bias = f"{weights}.down_bias" if dense.bias.down else None
         halves = ("gate", "up") if dense.gated else ("up",)
         self.up = Matrix(
@@ -128,9 +129,11 @@ class DenseLowering:
                 ),
             )
 
+        name, members = f"{self.weights}.activated", next(iter(self.up.members), None)
+        activated = operand(name, self.activated, self.width, rows, self.dtype, members, **self.split.shard())
         return (
             projection(self.place.named("up"), self.up, self.source, self.hidden, grain, rows),
-            Phase(self.place.named("activation"), activation, vectors=self.vector_block),
+            Phase(self.place.named("activation"), activation, vectors=self.vector_block, values=(activated,)),
             projection(self.place.named("down"), self.down, whole[self.activated], self.output, grain, rows),
         )
 
@@ -158,4 +161,6 @@ def projection(name: str, matrix: Matrix, source: Region, output: str, grain: Gr
             ),
         )
 
-    return Phase(name, tile, stream=matrix.name, fills=output)
+    summed = any(block.step for block in matrix.inputs)
+    values = of_columns(matrix.columns, output, rows, summed, next(iter(matrix.members), None))
+    return Phase(name, tile, stream=matrix.name, fills=output, values=values)

@@ -12,6 +12,7 @@ from schedc.lower.collectives.stages import Gather
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div, round_up
 from schedc.lower.parts import WORK, Place, compute
+from schedc.lower.values import panels
 from schedc.placement.split import Split
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
@@ -73,7 +74,11 @@ class SplitEntry:
                 first += each
             return (*self.gather.wait(slot), *ops, *self.gather.settle(slot))
 
-        return (Phase(self.place.named("entry_join"), join),)
+        values = tuple(
+            panels(weight, region.storage, split.total, self.shape.padded_rows)
+            for weight, (split, region) in self.outputs.items()
+        )
+        return (Phase(self.place.named("entry_join"), join, values=values),)
 
     def _joined(self, slot: Expr, region: Region, split: Split, each: int, first: int) -> Op:
         attributes: dict[str, Attribute] = {

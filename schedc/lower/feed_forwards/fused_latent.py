@@ -24,6 +24,7 @@ from schedc.lower.collectives.stages import Gather, Scatter
 from schedc.lower.graph import LANES, PER_WORD, Declarations, Phase, Site, StepShape, ceil_div
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute
+from schedc.lower.values import Piece, Value, panels
 from schedc.spec.feed_forwards.moe import Latent
 from schedc.weights.layout import WordDtype
 
@@ -57,7 +58,7 @@ class FusedLatents:
     def __init__(
         self, latent: Latent, hidden: int, shape: StepShape, place: Place, total: Region, output: str, name: str
     ) -> None:
-        self.latent, self.shape, self.place, self.total = latent, shape, place, total
+        self.latent, self.shape, self.place, self.total, self.columns = latent, shape, place, total, hidden
         talk, group = shape.communication, Group(shape.devices, shape.devices)
         self.output = Region(output, ceil_div(hidden, LANES) * shape.padded_rows)
         self.narrow, self.wide = talk.wire_of("latent"), talk.wire_of("feed_forward")
@@ -116,7 +117,17 @@ class FusedLatents:
             shared = self._added(self.shared, self.shared_part, self.wide) if joins else ()
             return *shared, *self._added(self.latents, self.latent_part, self.narrow)
 
-        return Phase(self.place.named("expert_latent_total"), ops)
+        values = [self._part_value("mlp.sum", self.latent_part, self.latent_panels)]
+        if joins:
+            values.append(self._part_value("mlp.gated_shared", self.shared_part, self.output_panels))
+        return Phase(self.place.named("expert_latent_total"), ops, values=tuple(values))
+
+    def _part_value(self, meaning: str, part: Region, panels: int) -> Value:
+        """This device's panels: panel after panel, or, where not all rows are used, the panels of row after row."""
+        used, height, width = self.shape.rows, self.shape.padded_rows, panels * LANES
+        steps = (1, height) if used == height else (panels, 1)
+        own = Piece(0, width, 0, *steps, step=width, ring=self.shape.devices)
+        return Value(meaning, part.storage, (own,))
 
     def _added(self, stage: Scatter, target: Region, wire: WordDtype) -> tuple[Op, ...]:
         came, out = stage.received(ONCE), {"out": target}
@@ -160,4 +171,5 @@ class FusedLatents:
             first = (*self.outputs.wait(ONCE), scaled, *self.gather.send(ONCE), *clear, *self.outputs.settle(ONCE))
             return *first, *self.gather.wait(ONCE), unpack, *self.gather.settle(ONCE)
 
-        return Phase(named("feed_forward_send"), send), Phase(named("feed_forward_sum"), receive)
+        total = panels("mlp.out", self.output.storage, self.columns, shape.padded_rows)
+        return Phase(named("feed_forward_send"), send), Phase(named("feed_forward_sum"), receive, values=(total,))

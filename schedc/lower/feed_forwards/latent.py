@@ -15,6 +15,8 @@ from schedc.lower.feed_forwards.fused_latent import FusedLatents, is_fused
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.values import operand as operand_value
+from schedc.lower.values import panels
 from schedc.placement.split import evenly
 from schedc.spec.feed_forwards.moe import Latent, Moe
 from schedc.spec.model import ModelSpec
@@ -124,7 +126,10 @@ class LatentSpace:
         def normed(site: Site) -> tuple[Op, ...]:
             return (self._as_operand(site, self.latent.norm_in, "mlp.latent_norm_in", self.entered, self.operand),)
 
-        return Phase(self.place.named("expert_latent_norm_in"), normed, vectors=self.place.named("vectors"))
+        rows, dtype = self.shape.padded_rows, self.spec.quantization.operand_dtype
+        values = (operand_value("mlp.latent", self.operand.storage, self.latent.width, rows, dtype),)
+        name, vectors = self.place.named("expert_latent_norm_in"), self.place.named("vectors")
+        return Phase(name, normed, vectors=vectors, values=values)
 
     def leave(self, grain: Grain, joins: bool) -> tuple[Phase, ...]:
         """`joins`: there is something in the output already."""
@@ -134,11 +139,12 @@ class LatentSpace:
         named, rows = self.place.named, self.shape.padded_rows
         operand = Region(named("expert_latent_sum"), self._operand_rows(self.split.each))
         back = Region(named("expert_latent_back"), self._rows(self.spec.hidden))
+        out = projection(named("expert_latent_out"), self.way_back, operand, back.storage, grain, rows)
         return (
             fused.send(),
             fused.receive(joins),
             fused.operand(operand, self.spec.quantization.operand_dtype),
-            projection(named("expert_latent_out"), self.way_back, operand, back.storage, grain, rows),
+            replace(out, values=()),  # The factor of the norm is still missing.
             *fused.sum_outputs(back, joins),
         )
 
@@ -163,11 +169,14 @@ class LatentSpace:
             shape: dict[str, Attribute] = {"rows": rows, "columns": self.spec.hidden}
             return (compute("residual_add", {"y": back}, updates={"x": output}, attributes=shape),)
 
+        dtype, several = self.spec.quantization.operand_dtype, self.shape.devices > 1
+        entered = operand_value("mlp.normed_sum", operand.storage, self.latent.width, rows, dtype)
+        joined = panels("mlp.out", self.output, self.spec.hidden, rows, summed=several)
         return (
             *self._summed(),
-            Phase(named("expert_latent_norm_out"), normed, vectors=named("vectors")),
+            Phase(named("expert_latent_norm_out"), normed, vectors=named("vectors"), values=(entered,)),
             projection(named("expert_latent_out"), self.way_back, part, back.storage, grain, rows),
-            Phase(named("expert_latent_add"), join),
+            Phase(named("expert_latent_add"), join, values=(joined,)),
         )
 
     def _summed(self) -> tuple[Phase, ...]:
@@ -180,7 +189,11 @@ class LatentSpace:
 
         return (
             Phase(named("expert_latent_send"), lambda site: collective.start(total, parity(site))),
-            Phase(named("expert_latent_total"), lambda site: complete(collective, total, parity(site))),
+            Phase(
+                named("expert_latent_total"),
+                lambda site: complete(collective, total, parity(site)),
+                values=(panels("mlp.sum", total.storage, self.latent.width, self.shape.padded_rows),),
+            ),
         )
 
     def _as_operand(self, site: Site, norm: Norm | None, name: str, x: Region, out: Region) -> Op:

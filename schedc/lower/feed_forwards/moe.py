@@ -28,6 +28,7 @@ from schedc.lower.graph import (
 )
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute
+from schedc.lower.values import Piece, Value, operand, panels
 from schedc.placement.experts import experts_of
 from schedc.placement.widths import entry_split, shared_split
 from schedc.spec.feed_forwards.moe import Moe
@@ -53,7 +54,7 @@ class MoeLowering:
             (Columns("mlp.router", 0, moe.experts), *gate),
             place.layers,
         )
-        members = Members(0, self.members, of=moe.experts, **self.split.experts.shard())
+        members = self.held = Members(0, self.members, of=moe.experts, **self.split.experts.shard())
         self.shared: DenseLowering | None = None
         if moe.shared is not None:
             shared_place, width = replace(place, part="shared_"), shared_split(moe.shared.width, shape.devices)
@@ -62,7 +63,7 @@ class MoeLowering:
             )
         self.output = place.named("mlp_out") if self.shared is None else self.shared.output
         self.output_bias = None if self.shared is None else self.shared.output_bias
-        self.partial = self.split.is_split
+        self.partial, self.meaning = self.split.is_split, "mlp.out"
         self.latent: LatentSpace | None = None
         if moe.latent is not None:
             self.latent = LatentSpace(moe.latent, spec, shape, place, source, self.output)
@@ -179,11 +180,14 @@ class MoeLowering:
 
     def phases(self, grain: Grain) -> tuple[Phase | Each, ...]:
         named, rows, vectors = self.place.named, self.shape.padded_rows, self.place.named("vectors")
-        route = Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors)
-        begin = Phase(named("experts_begin"), self._begin_sum, vectors=vectors)
+        values = self._route_values()
+        route = Phase(named("route"), lambda site: self._route(site, grain), vectors=vectors, values=values)
+        total = self._sum_value()
+        begin = Phase(named("experts_begin"), self._begin_sum, vectors=vectors, values=(replace(total, begins=True),))
         shared: tuple[Phase, ...] = self.shared.phases(grain) if self.shared else ()
         if self.moe.shared_gate:
-            shared += (Phase(named("shared_gate"), lambda site: self._gate(grain)),)
+            gated = panels("mlp.gated_shared", self.output, self.spec.hidden, rows, summed=self.shape.devices > 1)
+            shared += (Phase(named("shared_gate"), lambda site: self._gate(grain), values=(gated,)),)
         if shared and self.latent is not None and self.latent.fused is not None:
             shared += (self.latent.fused.send_shared(),)
         whole: tuple[Phase, ...] = ()
@@ -198,9 +202,14 @@ class MoeLowering:
             until_route, after_route = (*whole, route), (*latent, begin, *shared)
         has_bias = self.expert.output_bias is not None
         members = (
-            Phase(named("expert_weight"), self._weight),
+            Phase(named("expert_weight"), self._weight, values=self._weight_values()),
             *self.expert.phases(grain),
-            Phase(named("expert_add"), self._add, vectors=self.expert.vector_block if has_bias else None),
+            Phase(
+                named("expert_add"),
+                self._add,
+                vectors=self.expert.vector_block if has_bias else None,
+                values=(total,),
+            ),
         )
         selection = Selection(
             named("expert"), named("expert_count"), self.members, self.most, known=after_route[0].name
@@ -211,6 +220,27 @@ class MoeLowering:
             Each(named("experts"), named("e"), selection, members),
             *(self.latent.leave(grain, joins=self.shared is not None) if self.latent else ()),
         )
+
+    def _route_values(self) -> tuple[Value, ...]:
+        """In lane r the experts of row r, the best first, and what it weighs them with."""
+        top_k, buffer = self.moe.top_k, self._choices.storage
+        winners, weights = (Piece(0, top_k, at, 0, 0, turned=True) for at in (0, round_up(top_k, 8)))
+        return Value("mlp.winners", buffer, (winners,), "i32"), Value("mlp.weights", buffer, (weights,))
+
+    def _weight_values(self) -> tuple[Value, ...]:
+        rows, scale = self.shape.padded_rows, self.place.named("expert_scale")
+        weight = Value("mlp.experts.*.weight", scale, (Piece(0, 1, 0, 1, rows),), members=self.held)
+        if not self.moe.weigh_input:
+            return (weight,)
+        dtype, source = self.spec.quantization.operand_dtype, self.expert.source.storage
+        return weight, operand("mlp.experts.*.in", source, self.inner, rows, dtype, self.held)
+
+    def _sum_value(self) -> Value:
+        """What the experts so far add up to, with what the shared expert gives where that is in the same sum."""
+        width, rows, split = self.inner, self.shape.padded_rows, self.split.is_split
+        if self.latent is not None:
+            return panels("mlp.sum", self.total.storage, width, rows, summed=split)
+        return panels("mlp.out", self.output, width, rows, summed=split)
 
     def _begin_sum(self, site: Site) -> tuple[Op, ...]:
         """The sum begins as zero, or as what the shared expert gives; what every expert needs of the layer is kept."""

@@ -18,6 +18,7 @@ from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Prefet
 from schedc.lower.mixers.gqa import norm_attributes, norm_items, operands
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.lower.states.choose import STATE_STREAMS
+from schedc.lower.values import KEPT, Value, by_head, operand, operand_heads
 from schedc.placement.heads import HeadSplit
 from schedc.placement.split import Split
 from schedc.spec.mixers.gated_delta import GatedDelta
@@ -52,6 +53,7 @@ class DeltaRuleLowering:
     """Heads are those of a device; each has its key and its value in a panel of its own."""
 
     output_bias: str | None = None
+    meaning = "attn.o"
 
     def __init__(
         self, mixer: Kda | GatedDelta, rule: Rule, spec: ModelSpec, shape: StepShape, place: Place, source: Region
@@ -217,15 +219,24 @@ class DeltaRuleLowering:
         if rule.gate_rank is not None:
             entering += self._second("gate", gate, self.gate_b, rule.gate_rank, grain, whole)
             gate = Region(_result(self.gate_b), self.value_heads * rows)
-        vectors = named("vectors")
+        vectors, size = named("vectors"), self.mixer.value_dim
+        attended = operand_heads(
+            "attn.attended", named("attended"), self.value_heads, size, rows, self.dtype, **self._shard("v", size)
+        )
         return (
             *entering,
-            Phase(named("gates"), lambda site: self._gates(site, decay, whole), vectors=vectors),
-            Phase(named("delta"), lambda site: self._delta(site, whole), vectors=vectors),
+            Phase(
+                named("gates"),
+                lambda site: self._gates(site, decay, whole),
+                vectors=vectors,
+                values=self._gate_values(),
+            ),
+            Phase(named("delta"), lambda site: self._delta(site, whole), vectors=vectors, values=self._delta_values()),
             Phase(
                 named("join"),
                 lambda site: self._join(site, gate, whole),
                 vectors=vectors if self._norm_vectors() else None,
+                values=(attended,),
             ),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
@@ -249,8 +260,9 @@ class DeltaRuleLowering:
         def rounded(site: Site) -> tuple[Op, ...]:
             return (compute("as_operand", {"x": entered}, {"out": latent}, rows=rows, columns=rank, dtype=self.dtype),)
 
+        value = operand(f"attn.{name}_a", latent.storage, rank, rows, self.dtype)
         return (
-            Phase(named(f"{name}_latent"), rounded),
+            Phase(named(f"{name}_latent"), rounded, values=(value,)),
             projection(named(f"{name}_b"), matrix, latent, _result(matrix), grain, rows),
         )
 
@@ -371,6 +383,39 @@ class DeltaRuleLowering:
                 dtype=self.dtype,
             ),
         )
+
+    # What results mean
+
+    def _shard(self, weight: str, size: int) -> dict[str, int]:
+        return self._split(weight).shard(size)
+
+    def _channel_values(self, names: tuple[str, str, str], buffer: str) -> tuple[Value, ...]:
+        """q, k and v of a sequence's channels, a head a row."""
+        key, value = self.mixer.key_dim, self.mixer.value_dim
+        parts = (
+            ("q", self.key_heads, key, 0),
+            ("k", self.key_heads, key, self.key_heads),
+            ("v", self.value_heads, value, 2 * self.key_heads),
+        )
+        return tuple(
+            Value(name, buffer, by_head(heads, size, 1, self.stride, 1, at, **self._shard(part, size)))
+            for name, (part, heads, size, at) in zip(names, parts, strict=True)
+        )
+
+    def _of_heads(self, meaning: str, name: str, size: int) -> Value:
+        """`size` numbers of every value head, a head a row."""
+        pieces = by_head(self.value_heads, size, 1, self.head_stride, 1, **self._shard("v", size))
+        return Value(meaning, self.place.named(name), pieces)
+
+    def _gate_values(self) -> tuple[Value, ...]:
+        entered = self._channel_values(("attn.q", "attn.k", "attn.v"), self.place.named("entered"))
+        size = self.mixer.key_dim if self.rule.decay_of == "keys" else 1
+        return (*entered, self._of_heads("attn.decays", "decay", size), self._of_heads("attn.betas", "beta", 1))
+
+    def _delta_values(self) -> tuple[Value, ...]:
+        names = ("attn.convolved_q", "attn.convolved_k", "attn.convolved_v")
+        convolved = self._channel_values(names, self.place.named("convolved"))
+        return (*convolved, self._of_heads("attn.read", "read", self.mixer.value_dim), KEPT)
 
 
 def head_groups(key_heads: int, value_heads: int) -> int:

@@ -15,7 +15,9 @@ from schedc.lower.caches.stream import Attention
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Declarations, Grain, Matrix, Phase, Site, StepShape, ceil_div, round_up
 from schedc.lower.mixers.latent_projections import LatentProjections, kind_number, latent_chains, norm_reads
+from schedc.lower.mixers.latent_values import ExpandedValues
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.values import KEPT
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns
@@ -37,6 +39,7 @@ class ExpandedMlaLowering(LatentProjections):
         )
         self.kv_b = Matrix(place.named("w_kv_b"), self.stored, self.dtype, mla.kv_rank, columns, place.layers)
         self.cache = STREAMS[shape.rows_are](self._attention(), spec.kv, shape, place)
+        self.values = ExpandedValues(mla, self.split, shape, place, self.dtype)
         self.sizes: dict[str, Attribute] = {"rows": shape.padded_rows, "heads": heads}
 
     def _attention(self) -> Attention:
@@ -78,12 +81,21 @@ class ExpandedMlaLowering(LatentProjections):
         whole = {buffer.name: Region(buffer.name, buffer.rows) for buffer in self.declarations(grain).buffers}
         return (
             projection(named("down_latent"), self.down, self.source, named("projected"), grain, rows),
-            Phase(named("latent"), lambda site: self._latent(site, whole), vectors=named("vectors")),
+            Phase(
+                named("latent"),
+                lambda site: self._latent(site, whole),
+                vectors=named("vectors"),
+                values=self.values.latent(),
+            ),
             *self.query_phases(grain, whole),
             projection(named("kv_b"), self.kv_b, whole[named("latent")], named("expanded"), grain, rows),
-            Phase(named("heads"), lambda site: self._heads(whole)),
-            Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
-            Phase(named("join"), lambda site: self._join(whole)),
+            Phase(named("heads"), lambda site: self._heads(whole), values=self.values.heads_of_token()),
+            Phase(
+                named("attend"),
+                lambda site: self.cache.attend(grain, site),
+                values=(self.values.mixed_values(), KEPT),
+            ),
+            Phase(named("join"), lambda site: self._join(whole), values=self.values.joined()),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
 

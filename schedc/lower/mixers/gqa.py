@@ -27,9 +27,11 @@ from schedc.lower.graph import (
     ceil_div,
     round_up,
 )
+from schedc.lower.mixers.gqa_values import HeadValues
 from schedc.lower.norms import norm_kind
 from schedc.lower.parts import WORK, Place, compute, operand_words
 from schedc.lower.rows import position_of
+from schedc.lower.values import KEPT, Piece, Value
 from schedc.placement.caches import sharing_devices
 from schedc.placement.heads import heads_of
 from schedc.spec.mixers.gqa import Gqa
@@ -66,7 +68,7 @@ class GqaLowering:
                 shape, place, group, sections(gqa, shape), spec.kv.dtype, shared_name(spec, mixer)
             )
         self.cache = STREAMS[shape.rows_are](together, spec.kv, shape, place, turns)
-        self.output = place.named("attention_out")
+        self.output, self.meaning = place.named("attention_out"), "attn.o"
         self.output_bias = "attn.o_bias" if gqa.bias.o else None
         splits = {"q": self.split.query, "k": self.split.kv, "v": self.split.kv}
         widths = {part: split.each * gqa.head_dim for part, split in splits.items()}
@@ -172,10 +174,17 @@ class GqaLowering:
             )
             return (made, *(() if collective is None else collective.start(squares, parity(site))))
 
-        own = Phase(named("squares"), send, vectors=named("vectors"))
+        def values(summed: bool) -> tuple[Value, ...]:
+            """In lane 0 of q, in lane 1 of k."""
+            lanes = {side: (Piece(0, 1, 0, 1, squares.rows, lane),) for lane, side in enumerate("qk")}
+            return tuple(Value(f"attn.squares_{side}", squares.storage, lanes[side], summed=summed) for side in lanes)
+
+        own = Phase(named("squares"), send, vectors=named("vectors"), values=values(collective is not None))
         if collective is None:
             return (own,)
-        return own, Phase(named("squares_sum"), lambda site: complete(collective, squares, parity(site)))
+        name = named("squares_sum")
+        total = Phase(name, lambda site: complete(collective, squares, parity(site)), values=values(False))
+        return own, total
 
     def begin(self, grain: Grain) -> tuple[Op, ...]:
         return self.cache.begin(grain) + (() if self.shared is None else self.shared.begin())
@@ -249,14 +258,19 @@ class GqaLowering:
             )
 
         vectors = named("vectors")
+        values = HeadValues(gqa, self.split, self.shape, self.place, query_block(gqa, self.shape))
         return (
             projection(named("qkv"), self.qkv, self.source, named("projected"), grain, rows),
             *self._norm_phases(whole),
-            Phase(named("heads"), heads, vectors=vectors),
+            Phase(named("heads"), heads, vectors=vectors, values=values.split(own_q)),
             *(shared.before(q) if shared is not None else ()),
-            Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
-            *(shared.behind(softmax) if shared is not None else ()),
-            Phase(named("join"), join, vectors=vectors if self._join_vectors() else None),
+            Phase(
+                named("attend"),
+                lambda site: self.cache.attend(grain, site),
+                values=(KEPT,) if shared is not None else (values.mixed(softmax), KEPT),
+            ),
+            *(shared.behind(softmax, values.mixed(own_softmax)) if shared is not None else ()),
+            Phase(named("join"), join, vectors=vectors if self._join_vectors() else None, values=values.joined(dtype)),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
 

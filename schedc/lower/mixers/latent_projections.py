@@ -10,6 +10,7 @@ from schedc.lower.caches.stream import CacheStream
 from schedc.lower.feed_forwards.dense import output_rows, projection
 from schedc.lower.graph import LANES, Grain, Matrix, Phase, Prefetch, Site, StepShape, ceil_div
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.values import operand
 from schedc.placement.heads import latent_split
 from schedc.placement.split import Split
 from schedc.spec.mixers.mla import Mla
@@ -35,7 +36,7 @@ class LatentProjections:
         self.source, self.rope = source, rope
         self.dtype, self.stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.latent_panels, self.key_panels = ceil_div(mla.kv_rank, LANES), ceil_div(mla.rope_dim, LANES)
-        self.output, self.output_bias = place.named("attention_out"), None
+        self.output, self.output_bias, self.meaning = place.named("attention_out"), None, "attn.o"
         heads, named, layers = self.heads, place.named, place.layers
         entering = {
             "token": [
@@ -121,8 +122,10 @@ class LatentProjections:
             kind = {"eps": norm.eps, "kind": norm.kind}
             return (compute("norm", reads, out, attributes=kind, rows=rows, columns=width, dtype=self.dtype),)
 
+        vectors = named("vectors") if norm is not None else None
+        normed = operand("attn.q_latent", named("q_latent"), width, rows, self.dtype)
         return (
-            Phase(named("query_latent"), latent, vectors=named("vectors") if norm is not None else None),
+            Phase(named("query_latent"), latent, vectors=vectors, values=(normed,)),
             projection(named("q_b"), self.q_b, whole[named("q_latent")], named("queries"), grain, rows),
         )
 

@@ -29,7 +29,9 @@ from schedc.lower.graph import (
 )
 from schedc.lower.head_streams import HeadMatrix, TransposedHeads
 from schedc.lower.mixers.latent_projections import LatentProjections, kind_number, latent_chains, norm_reads
+from schedc.lower.mixers.latent_values import LatentValues
 from schedc.lower.parts import WORK, Place, compute, operand_words
+from schedc.lower.values import KEPT
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Columns, HeadOutputs
@@ -46,6 +48,7 @@ class MlaLowering(LatentProjections):
         tokens = shape.rows_are == "tokens"
         self.block = heads * shape.padded_rows if tokens else round_up(heads, 8)
         self.heads_first: dict[str, Attribute] = {"heads_first": True} if tokens else {}
+        self.values = LatentValues(mla, split, shape, place, self.dtype)
         self.shared: SharedTiles | None = None
         turns = Turns(shape.devices if shape.placement.kv == "sequence" else 1)
         if turns.shared:
@@ -122,17 +125,29 @@ class MlaLowering(LatentProjections):
         own_q, own_softmax = (q, softmax) if shared is None else (shared.own_queries, shared.own_softmax)
         return (
             projection(named("down_latent"), self.down, self.source, named("projected"), grain, rows),
-            Phase(named("token"), self._token, vectors=named("vectors")),
+            Phase(named("token"), self._token, vectors=named("vectors"), values=self.values.token()),
             *self.query_phases(grain, whole),
-            Phase(named("queries"), lambda site: self._queries(grain, self.projected_queries(whole), whole)),
+            Phase(
+                named("queries"),
+                lambda site: self._queries(grain, self.projected_queries(whole), whole),
+                values=self.values.queries(),
+            ),
             self._each_head(grain, "absorb", self.up_keys, whole[named("q_nope")], whole[named("q_absorbed")]),
-            Phase(named("gather"), lambda site: self._gather(whole, own_q)),
+            Phase(named("gather"), lambda site: self._gather(whole, own_q), values=self.values.gathered(own_q)),
             *(shared.before(q) if shared is not None else ()),
-            Phase(named("attend"), lambda site: self.cache.attend(grain, site)),
-            *(shared.behind(softmax) if shared is not None else ()),
-            Phase(named("outputs"), lambda site: self._outputs(grain, own_softmax, whole)),
+            Phase(
+                named("attend"),
+                lambda site: self.cache.attend(grain, site),
+                values=(KEPT,) if shared is not None else (self.values.mixed(softmax), KEPT),
+            ),
+            *(shared.behind(softmax, self.values.mixed(own_softmax)) if shared is not None else ()),
+            Phase(
+                named("outputs"),
+                lambda site: self._outputs(grain, own_softmax, whole),
+                values=self.values.outputs(),
+            ),
             self._each_head(grain, "expand", self.up_values, whole[named("latents")], whole[named("values")]),
-            Phase(named("join"), lambda site: self._join(whole)),
+            Phase(named("join"), lambda site: self._join(whole), values=self.values.joined()),
             projection(named("o"), self.o, whole[named("attended")], self.output, grain, rows),
         )
 
@@ -244,4 +259,5 @@ class MlaLowering(LatentProjections):
                 ),
             )
 
-        return Phase(self.place.named(name), tile, stream=stream.name)
+        values = self.values.absorbed() if keys else self.values.expanded()
+        return Phase(self.place.named(name), tile, stream=stream.name, values=values)

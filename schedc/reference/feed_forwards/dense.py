@@ -6,6 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+from schedc.reference.notes import SILENT, Notes
 from schedc.reference.weights import Dot, Weights
 from schedc.spec.feed_forwards.dense import Dense
 
@@ -18,16 +19,20 @@ ACTIVATIONS: dict[str, Callable[[jax.Array], jax.Array]] = {
 }
 
 
-def apply(feed_forward: Dense, weights: Weights, dot: Dot, x: jax.Array, prefix: str = "mlp") -> jax.Array:
+def apply(
+    feed_forward: Dense, weights: Weights, dot: Dot, x: jax.Array, prefix: str = "mlp", note: Notes = SILENT
+) -> jax.Array:
     """f32[..., in] → f32[..., in]; `prefix` stands before the names of its weights."""
 
     def project(name: str, x: jax.Array) -> jax.Array:
-        y = dot(x, weights[f"{prefix}.{name}"])
+        y = note(f"{prefix}.{name}", dot(x, weights[f"{prefix}.{name}"]))
         return y + weights[f"{prefix}.{name}_bias"] if getattr(feed_forward.bias, name) else y
 
     if not feed_forward.gated:
-        return project("down", ACTIVATIONS[feed_forward.activation](project("up", x)))
-    return project("down", _gated(feed_forward, project("gate", x), project("up", x)))
+        activated = ACTIVATIONS[feed_forward.activation](project("up", x))
+    else:
+        activated = _gated(feed_forward, project("gate", x), project("up", x))
+    return project("down", note(f"{prefix}.activated", activated))
 
 
 def _gated(feed_forward: Dense, gate: jax.Array, up: jax.Array) -> jax.Array:

@@ -21,4 +21,4 @@ APPLY: dict[str, Callable[..., tuple[jax.Array, State]]] = {
     "kda": kda.apply,
     "gated_delta": gated_delta.apply,
 }
-"""(mixer, weights, dot, x, positions, real, state); a token that is not real, bool[rows, tokens], is padding."""
+"""(mixer, weights, dot, x, positions, real, state, note); a token that is not real, bool[rows, tokens], is padding."""

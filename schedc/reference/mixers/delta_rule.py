@@ -6,6 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from schedc.reference.notes import SILENT, Notes
 from schedc.weights.kept import Recurrent
 
 HIGHEST = jax.lax.Precision.HIGHEST
@@ -44,6 +45,7 @@ def delta_rule(
     positions: jax.Array,
     real: jax.Array,
     kept: Recurrent,
+    note: Notes = SILENT,
 ) -> tuple[jax.Array, Recurrent]:
     """o, f32[rows, tokens, heads, value_dim], and what is kept after the last real token.
 
@@ -51,11 +53,15 @@ def delta_rule(
     starts from zeros; a token that is not `real`, bool[rows, tokens], changes nothing.
     """
 
-    def token(kept: Recurrent, now: tuple[Inputs, jax.Array, jax.Array]) -> tuple[Recurrent, jax.Array]:
+    def token(
+        kept: Recurrent, now: tuple[Inputs, jax.Array, jax.Array]
+    ) -> tuple[Recurrent, tuple[jax.Array, dict[str, jax.Array]]]:
+        inside = note.inside()
         given, position, is_real = now
         old = Recurrent(*(jnp.where(_over(position == 0, part), 0.0, part) for part in kept))
         seen = jnp.concatenate([old.windows, given.channels[:, None]], axis=1)
         q, k, v = heads_of(jax.nn.silu(jnp.einsum("rtc,ct->rc", seen, filters, precision=HIGHEST)))
+        inside("attn.convolved_q", q), inside("attn.convolved_k", k), inside("attn.convolved_v", v)
 
         state = old.state * jnp.exp(given.log_decay)[:, :, None, :]
         predicted = jnp.einsum("rhvk,rhk->rhv", state, k, precision=HIGHEST)
@@ -63,11 +69,18 @@ def delta_rule(
         out = jnp.einsum("rhvk,rhk->rhv", state, q, precision=HIGHEST)
 
         new = Recurrent(state, seen[:, 1:])
-        return Recurrent(*(jnp.where(_over(is_real, a), a, b) for a, b in zip(new, kept, strict=True))), out
+        return Recurrent(*(jnp.where(_over(is_real, a), a, b) for a, b in zip(new, kept, strict=True))), (
+            out,
+            inside.kept or {},
+        )
 
     by_token = jax.tree.map(lambda array: jnp.moveaxis(array, 1, 0), (inputs, positions, real))
-    kept, out = jax.lax.scan(token, kept, by_token)
-    return jnp.moveaxis(out, 0, 1), kept
+    kept, (out, inside) = jax.lax.scan(token, kept, by_token)
+    for name, values in inside.items():
+        note(name, jnp.moveaxis(values, 0, 1))
+    if note.on:
+        note("attn.decays", jnp.exp(inputs.log_decay)), note("attn.betas", inputs.beta)
+    return note("attn.read", jnp.moveaxis(out, 0, 1)), kept
 
 
 def unit(x: jax.Array, eps: float) -> jax.Array:

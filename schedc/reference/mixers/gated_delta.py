@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from schedc.reference.mixers import delta_rule
 from schedc.reference.mixers.delta_rule import Heads, Inputs, unit
 from schedc.reference.norm import apply_norm
+from schedc.reference.notes import SILENT, Notes, projections
 from schedc.reference.weights import Dot, Weights
 from schedc.spec.mixers.gated_delta import GatedDelta
 from schedc.weights.kept import Recurrent
@@ -24,9 +25,11 @@ def apply(
     positions: jax.Array,
     real: jax.Array,
     state: Recurrent,
+    note: Notes = SILENT,
 ) -> tuple[jax.Array, Recurrent]:
     """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and what is kept after them."""
     keys = mixer.key_heads * mixer.key_dim
+    project = projections(dot, weights, note)
 
     def heads_of(convolved: jax.Array) -> Heads:
         q, k, v = jnp.split(convolved, [keys, 2 * keys], axis=-1)
@@ -40,15 +43,18 @@ def apply(
         )
         return Heads(q * mixer.key_dim**-0.5, k, v.reshape(len(v), mixer.value_heads, mixer.value_dim))
 
-    dt = dot(x, weights["attn.decay"]) + weights["attn.decay_bias"]
+    dt = project(x, "attn.decay") + weights["attn.decay_bias"]
     inputs = Inputs(
-        jnp.concatenate([dot(x, weights[f"attn.{side}"]) for side in "qkv"], axis=-1),
+        jnp.concatenate([project(x, f"attn.{side}") for side in "qkv"], axis=-1),
         (-jnp.exp(weights["attn.decay_scale"]) * jax.nn.softplus(dt))[..., None],
-        jax.nn.sigmoid(dot(x, weights["attn.beta"])),
+        jax.nn.sigmoid(project(x, "attn.beta")),
     )
     filters = jnp.concatenate([weights[f"attn.{side}_conv"] for side in "qkv"])
-    out, state = delta_rule.delta_rule(inputs, filters, heads_of, positions, real, state)
+    out, state = delta_rule.delta_rule(inputs, filters, heads_of, positions, real, state, note)
+    for side in ("attn.convolved_q", "attn.convolved_k"):
+        if note.kept is not None:
+            note(side, note.kept[side][:, :, :: mixer.value_heads // mixer.key_heads])
 
     out = apply_norm(mixer.output_norm, weights, "attn.output_norm", "attn.output_norm_bias", out)
-    gated = out.reshape(*x.shape[:2], -1) * jax.nn.silu(dot(x, weights["attn.gate"]))
-    return dot(gated, weights["attn.o"]), state
+    gated = out.reshape(*x.shape[:2], -1) * jax.nn.silu(project(x, "attn.gate"))
+    return project(note("attn.attended", gated), "attn.o"), state

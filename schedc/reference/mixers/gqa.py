@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from schedc.reference.kept import kept_as
 from schedc.reference.norm import apply_norm
+from schedc.reference.notes import SILENT, Notes, projections
 from schedc.reference.rope import rotate
 from schedc.reference.weights import Dot, Weights
 from schedc.spec.mixers.gqa import Gqa
@@ -19,7 +20,14 @@ def empty_state(mixer: Gqa, rows: int, capacity: int, dtype: jnp.dtype) -> State
 
 
 def apply(
-    mixer: Gqa, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, real: jax.Array, state: State
+    mixer: Gqa,
+    weights: Weights,
+    dot: Dot,
+    x: jax.Array,
+    positions: jax.Array,
+    real: jax.Array,
+    state: State,
+    note: Notes = SILENT,
 ) -> tuple[jax.Array, State]:
     """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with their k and v.
 
@@ -28,9 +36,10 @@ def apply(
     """
     rows, tokens, _ = x.shape
     capacity = state[0].shape[1]
+    of_weight = projections(dot, weights, note)
 
     def project(side: str, heads: int) -> jax.Array:
-        y = dot(x, weights[f"attn.{side}"])
+        y = of_weight(x, f"attn.{side}")
         if getattr(mixer.bias, side):
             y = y + weights[f"attn.{side}_bias"]
         heads_apart = (rows, tokens, heads, mixer.head_dim)
@@ -40,7 +49,10 @@ def apply(
         def normed(y: jax.Array) -> jax.Array:
             if mixer.qk_norm is None:
                 return y
-            joint = y.reshape(rows, tokens, -1) if mixer.qk_norm_over == "heads" else y
+            joint = y
+            if mixer.qk_norm_over == "heads":
+                joint = y.reshape(rows, tokens, -1)
+                note(f"attn.squares_{side}", jnp.square(joint).sum(-1, keepdims=True))
             y = apply_norm(mixer.qk_norm, weights, f"attn.{side}_norm", f"attn.{side}_norm_bias", joint)
             return y.reshape(heads_apart)
 
@@ -51,6 +63,7 @@ def apply(
         return normed(y) if mixer.qk_norm_after_rope else y
 
     q, k, v = project("q", mixer.heads), project("k", mixer.kv_heads), project("v", mixer.kv_heads)
+    note("attn.key", k), note("attn.value", v)
     at = jnp.arange(rows)[:, None], positions
     keys, values = (old.at[at].set(kept_as(new, old.dtype)) for old, new in zip(state, (k, v), strict=True))
 
@@ -58,6 +71,7 @@ def apply(
     if mixer.temperature is not None:
         steps = jnp.floor((positions + 1.0) / mixer.temperature.interval)
         q = q * (1.0 + mixer.temperature.scale * jnp.log1p(steps))[:, :, None, None, None]
+    note("attn.queries", (q * mixer.score_scale).reshape(rows, tokens, mixer.heads, mixer.head_dim))
     highest = jax.lax.Precision.HIGHEST
     scores = jnp.einsum("rtkgd,rckd->rkgtc", q, keys.astype(jnp.float32), precision=highest) * mixer.score_scale
     if mixer.soft_cap is not None:
@@ -68,15 +82,22 @@ def apply(
         in_sight &= distance < mixer.window
     if mixer.chunk is not None:
         in_sight &= positions[:, :, None] // mixer.chunk == jnp.arange(capacity) // mixer.chunk
-    probabilities = _softmax(jnp.where(in_sight[:, None, None], scores, -jnp.inf), _sinks(mixer, weights))
-    mixed = jnp.einsum("rkgtc,rckd->rtkgd", probabilities, values.astype(jnp.float32), precision=highest)
+    scores = jnp.where(in_sight[:, None, None], scores, -jnp.inf)
+
+    def mix(sinks: jax.Array | None) -> jax.Array:
+        probabilities = _softmax(scores, sinks)
+        return jnp.einsum("rkgtc,rckd->rtkgd", probabilities, values.astype(jnp.float32), precision=highest)
+
+    mixed = mix(_sinks(mixer, weights))
+    if note.on:
+        note("attn.mixed", mix(None).reshape(rows, tokens, mixer.heads, mixer.head_dim))
     if mixer.output_norm is not None:
         heads_apart = mixed.reshape(rows, tokens, mixer.heads, mixer.head_dim)
         mixed = apply_norm(mixer.output_norm, weights, "attn.output_norm", "attn.output_norm_bias", heads_apart)
     mixed = mixed.reshape(rows, tokens, -1)
     if mixer.output_gate:
-        mixed = mixed * jax.nn.sigmoid(dot(x, weights["attn.gate"]))
-    out = dot(mixed, weights["attn.o"])
+        mixed = mixed * jax.nn.sigmoid(of_weight(x, "attn.gate"))
+    out = of_weight(note("attn.attended", mixed), "attn.o")
     if mixer.bias.o:
         out = out + weights["attn.o_bias"]
     return out, (keys, values)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from schedc.reference.kept import kept_as
 from schedc.reference.norm import apply_norm
+from schedc.reference.notes import SILENT, Notes, projections
 from schedc.reference.rope import rotate
 from schedc.reference.weights import Dot, Weights
 from schedc.spec.mixers.mla import Mla
@@ -27,7 +28,14 @@ def empty_state(mixer: Mla, rows: int, capacity: int, dtype: jnp.dtype) -> State
 
 
 def apply(
-    mixer: Mla, weights: Weights, dot: Dot, x: jax.Array, positions: jax.Array, real: jax.Array, state: State
+    mixer: Mla,
+    weights: Weights,
+    dot: Dot,
+    x: jax.Array,
+    positions: jax.Array,
+    real: jax.Array,
+    state: State,
+    note: Notes = SILENT,
 ) -> tuple[jax.Array, State]:
     """x, f32[rows, tokens, hidden], at `positions` → f32[rows, tokens, hidden], and `state` with their latents.
 
@@ -36,6 +44,7 @@ def apply(
     """
     rows, tokens, _ = x.shape
     capacity = state[0].shape[1]
+    project = projections(dot, weights, note)
 
     def turned(y: jax.Array) -> jax.Array:
         return y if mixer.rope is None else rotate(mixer.rope, mixer.rotary_dim, capacity, y, positions)
@@ -44,19 +53,20 @@ def apply(
         return y if norm is None else apply_norm(norm, weights, f"attn.{name}", f"attn.{name}_bias", y)
 
     if mixer.q_rank is None:
-        q = dot(x, weights["attn.q"])
+        q = project(x, "attn.q")
     else:
-        q = dot(normed("q_a_norm", mixer.q_norm, dot(x, weights["attn.q_a"])), weights["attn.q_b"])
+        q = project(note("attn.q_latent", normed("q_a_norm", mixer.q_norm, project(x, "attn.q_a"))), "attn.q_b")
     q = q.reshape(rows, tokens, mixer.heads, mixer.head_dim)
     q = jnp.concatenate([q[..., : mixer.nope_dim], turned(q[..., mixer.nope_dim :])], axis=-1)
 
-    compressed = dot(x, weights["attn.kv_a"])
+    compressed = project(x, "attn.kv_a")
     latent = normed("kv_a_norm", mixer.kv_norm, compressed[..., : mixer.kv_rank])[:, :, None]
     shared = turned(compressed[:, :, None, mixer.kv_rank :])
+    note("attn.latent", latent), note("attn.shared_key", shared)
 
     def expand(latents: jax.Array, keys: jax.Array) -> State:
         """Keys and values of every head, from [rows, n, 1, width] each."""
-        expanded = dot(latents[:, :, 0], weights["attn.kv_b"]).reshape(*latents.shape[:2], mixer.heads, -1)
+        expanded = project(latents[:, :, 0], "attn.kv_b").reshape(*latents.shape[:2], mixer.heads, -1)
         shared_keys = jnp.broadcast_to(keys, (*keys.shape[:2], mixer.heads, mixer.rope_dim))
         k = jnp.concatenate([expanded[..., : mixer.nope_dim], shared_keys], axis=-1)
         return k, expanded[..., mixer.nope_dim :]
@@ -71,7 +81,24 @@ def apply(
     scores = jnp.einsum("rthd,rchd->rhtc", q, k, precision=highest) * mixer.score_scale
     in_sight = positions[:, :, None] >= jnp.arange(capacity)
     probabilities = jax.nn.softmax(jnp.where(in_sight[:, None], scores, -jnp.inf), axis=-1)
-    mixed = jnp.einsum("rhtc,rchd->rthd", probabilities, v, precision=highest).reshape(rows, tokens, -1)
+    mixed = note("attn.values", jnp.einsum("rhtc,rchd->rthd", probabilities, v, precision=highest))
+    if mixer.cache == "expanded":
+        note("attn.key", kept[0]), note("attn.value", kept[1]), note("attn.queries", q * mixer.score_scale)
+    elif note.on:
+        _note_absorbed(mixer, weights, dot, q, note)
+        mixed_latents = jnp.einsum("rhtc,rcl->rthl", probabilities, cached[0][:, :, 0], precision=highest)
+        note("attn.mixed_latents", mixed_latents)
+    mixed = mixed.reshape(rows, tokens, -1)
     if mixer.output_gate:
-        mixed = mixed * jax.nn.sigmoid(dot(x, weights["attn.gate"]))
-    return dot(mixed, weights["attn.o"]), (new[0], new[1])
+        mixed = mixed * jax.nn.sigmoid(project(x, "attn.gate"))
+    return project(note("attn.attended", mixed), "attn.o"), (new[0], new[1])
+
+
+def _note_absorbed(mixer: Mla, weights: Weights, dot: Dot, q: jax.Array, note: Notes) -> None:
+    """The same queries as a kernel asks cached latents with: q_nope · W_uk beside q_rope, [rows, tokens, heads, …]."""
+    nope, rope = q[..., : mixer.nope_dim], q[..., mixer.nope_dim :]
+    up_keys = weights["attn.kv_b"].reshape(mixer.heads, -1, mixer.kv_rank)[:, : mixer.nope_dim]
+    absorbed = [dot(nope[:, :, head], up_keys[head].T) for head in range(mixer.heads)]
+    note("attn.q_nope", nope), note("attn.q_rope", rope)
+    whole = jnp.concatenate([note("attn.q_absorbed", jnp.stack(absorbed, axis=2)), rope], axis=-1)
+    note("attn.queries", whole * mixer.score_scale)

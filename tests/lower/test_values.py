@@ -1,0 +1,125 @@
+"""What phases say that their results mean: names that the reference notes, every column of them on some device."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schedc.compiler.noted import held
+from schedc.compiler.recording import phases_of, recorded
+from schedc.lower.graph import Grain, StepGraph, StepShape
+from schedc.lower.step import StepLowering
+from schedc.lower.values import KEPT, LOGITS
+from schedc.placement.rules import PlacementRules
+from schedc.reference.notes import EACH
+from schedc.reference.reference import Reference
+from schedc.spec.model import ModelSpec
+from schedc.weights.random_weights import RandomWeights
+from tests.reference.moe_specs import FEATURES as EXPERTS
+from tests.reference.recurrent_specs import FEATURES as RECURRENT
+from tests.reference.small_specs import FEATURES, LATENT, small_spec
+
+SPECS = {
+    "heads of several sizes": FEATURES["two runs"],
+    "norms of all heads": FEATURES["qk-norm over heads"],
+    "wide heads with a gate": FEATURES["gated norm without weight"],
+    "odd latents": LATENT["latent, odd sizes"],
+    "latents with a gate": LATENT["latent, output gate"],
+    "gated shared expert": EXPERTS["gated shared"],
+    "weighed experts": EXPERTS["weighed input"],
+    "experts in a latent space": EXPERTS["latent"],
+    "kda": RECURRENT["kda"],
+    "gated delta": RECURRENT["gated delta"],
+    "block attention residuals": RECURRENT.get("blocks of two", FEATURES["gated residual"]),
+}
+ROWS = 3
+MOVING = ("fetch", "meet", "settle", "finish", "_send", "send_", "join_queries", "prologue")
+"""In the names of phases that make nothing of their own."""
+
+
+def graph_of(spec: ModelSpec, devices: int, **shape: Any) -> StepGraph:
+    lowering = StepLowering(spec, StepShape(ROWS, 32, devices=devices, **shape))
+    return lowering.graph(Grain({stream.name: 1 for stream in lowering.streams()}, 32))
+
+
+@cache
+def noted_shapes(name: str) -> tuple[list[dict[str, tuple[int, ...]]], dict[str, tuple[int, ...]]]:
+    """Of every layer and outside: name → shape without rows, with a first axis of members where it has some."""
+    spec = SPECS[name]
+    reference = Reference(spec, RandomWeights(spec, 0))
+    given = reference._one_token([1] * ROWS, [4] * ROWS, reference.empty_cache(ROWS, 8))
+    layers, outer = reference._with_notes.eval_shape(*given)[3]
+    of_layers = [
+        {name: without_rows(name, array.shape[1:]) for name, array in layers[at.run][at.place].items()}
+        for at in spec.iter_layers()
+    ]
+    return of_layers, {name: without_rows(name, array.shape) for name, array in outer.items()}
+
+
+def without_rows(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Of [rows, one token, …], or [experts, rows, one token, …]."""
+    assert shape[int(EACH in name) :][:2] == (ROWS, 1), (name, shape)
+    return (shape[0], *shape[3:]) if EACH in name else (1, *shape[2:])
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+@pytest.mark.parametrize("name", SPECS)
+def test_every_value_is_noted_by_the_reference_and_all_of_it_is_somewhere(name: str, devices: int):
+    layers, outer = noted_shapes(name)
+    graph = graph_of(SPECS[name], devices)
+    records = recorded(graph, {phase.name for _, phase in phases_of(graph)})
+    assert len(records) > 12
+    for one in records:
+        if one.value in (KEPT, LOGITS):
+            continue
+        for notes in [layers[layer] for layer in one.layers] or [outer]:
+            members, *shape = notes[one.value.meaning]
+            columns = int(np.prod(shape))
+            words = np.zeros((one.members, one.rows, 128), np.int32)
+            for member in range(members):
+                parts = [held(words, one.value, device, member, (ROWS, columns))[1] for device in range(devices)]
+                where = f"{one.value.meaning} of phase {one.phase}"
+                assert np.any(parts, axis=0).all(), f"{where}: some columns are on no device"
+                if one.value.divided_by:
+                    divisors = sum(part.width for part in one.value.divided_by)
+                    assert divisors == sum(part.width for part in one.value.pieces), where
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_phases_that_compute_say_what_they_leave(name: str):
+    graph = graph_of(SPECS[name], 2)
+    silent = [phase.name for _, phase in phases_of(graph) if not phase.values]
+    fused = ("expert_latent_norm_out", "expert_latent_out")
+    assert [phase for phase in silent if not any(part in phase for part in (*MOVING, *fused))] == []
+
+
+def test_devices_with_tiles_in_turn_compare_what_they_have_combined():
+    spec = small_spec(mixer={"kind": "gqa", "heads": 8, "kv_heads": 1, "head_dim": 16})
+    graph = graph_of(spec, 2, placement=PlacementRules(kv="sequence"))
+    values = {phase.name: [value.meaning for value in phase.values] for _, phase in phases_of(graph)}
+    assert values["attend"] == ["kept"] and values["combine"] == ["attn.mixed"]
+
+
+def test_numbers_of_a_buffer_come_as_columns():
+    """A head of 3 columns in the lanes 64 … of rows 4 r + 1, another shifted by one device, words of two bf16."""
+    from schedc.lower.values import Piece, Value
+
+    words = np.arange(1 * 12 * 128, dtype=np.float32).reshape(1, 12, 128)
+    value = Value("v", "b", (Piece(0, 3, 1, 4, 1, 64, step=3, ring=2),))
+    for device, columns in ((0, slice(0, 3)), (1, slice(3, 6))):
+        got, there = held(words.view(np.int32), value, device, 0, (2, 6))
+        assert there[:, columns].all() and there.sum() == 6
+        assert got[:, columns].tolist() == [[words[0, 4 * row + 1, 64 + c] for c in range(3)] for row in range(2)]
+    over = Value("v", "b", (Piece(0, 2, 0, 1, 6, 127),), divided_by=(Piece(0, 2, 5, 1, 0),))
+    got, _ = held(words.view(np.int32), over, 0, 0, (1, 2))
+    assert got.tolist() == [[words[0, 0, 127] / words[0, 5, 0], np.float32(words[0, 6, 0]) / words[0, 5, 1]]]
+    turned = Value("v", "b", (Piece(0, 2, 3, 0, 0, turned=True),), "i32")
+    got, _ = held(np.arange(12 * 128, dtype=np.int32).reshape(1, 12, 128), turned, 0, 0, (2, 2))
+    assert got.tolist() == [[3 * 128, 4 * 128], [3 * 128 + 1, 4 * 128 + 1]]
+    halves = np.zeros((1, 1, 128), np.int32)
+    halves[0, 0, 5] = 0x40003F80  # 1.0 in the even row, 2.0 in the odd one
+    got, _ = held(halves, Value("v", "b", (Piece(0, 1, 0, 1, 16, 5),), "bf16"), 0, 0, (2, 1))
+    assert got.tolist() == [[1.0], [2.0]]
