@@ -24,7 +24,7 @@ from typing import Any
 from schedc.backends.pallas.aot.environment import compiler_environment, virtual_devices
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, limits_of
-from schedc.compiler.recording import Recorded, recording
+from schedc.compiler.recording import Recorded, recorded, recording
 from schedc.compiler.reproducer import INPUTS, KERNEL, write_reproducer
 from schedc.compiler.shrink import Shrunk, shrink
 from schedc.ir.allocate import allocate
@@ -152,7 +152,9 @@ def verify_model(
         wrong = next((which for which, found in zip(every_run, runs, strict=True) if found.problems), None)
         if reproducer is not None and wrong is not None:
             found = runs[every_run.index(wrong)]
-            write_reproducer(reproducer, kept[wrong], shrunk[wrong[0]], wrong[1], found.problems)
+            small = shrunk[wrong[0]]
+            records = recorded(small.schedule.graph, dump)
+            write_reproducer(reproducer, kept[wrong], small, wrong[1], found.problems, records)
     return InterpretReport(_describe(shrunk[own]), shrunk[own].differences, runs)
 
 

@@ -104,7 +104,7 @@ def _interpret(request: dict[str, Any], answer: Answer) -> None:
                 answer.facts |= {name: getattr(found, name), f"{name}_limit": getattr(found, f"{name}_limit")}
         lines = problems(outcome, spec)
         if records:
-            lines += _dump(answer, number, list(compared(outcome, spec, records)))
+            lines = [*_dump(answer, number, list(compared(outcome, spec, records))), *lines]
         if keep is not None and not answer.facts["problems"]:
             np.savez(Path(keep).with_name("expected.npz"), logits=outcome.exact_logits, limit=found.logits_limit)
         answer.facts["problems"] += [f"step {number}: {line}" for line in lines]

@@ -63,15 +63,17 @@ def phases_of(graph: StepGraph) -> Iterator[tuple[int, Phase]]:
 
 
 def recorded(graph: StepGraph, wanted: Collection[str]) -> tuple[Recorded, ...]:
-    """What the `wanted` phases leave, each in an array of its own."""
+    """What the `wanted` phases leave: an array for every buffer of a phase, whatever values it holds."""
     heights, found = {buffer.name: buffer.rows for buffer in graph.declarations.buffers}, list[Recorded]()
+    arrays: dict[tuple[int, str, str], str] = {}
     for segment, phase in phases_of(graph):
         for value in phase.values if phase.name in wanted else ():
             if value.begins:
                 continue
             one = Recorded(segment, phase.name, phase.layers, value)
             if value.buffer:
-                one = replace(one, array=f"copy_{len(found)}", rows=heights[value.buffer])
+                array = arrays.setdefault((segment, phase.name, value.buffer), f"copy_{len(arrays)}")
+                one = replace(one, array=array, rows=heights[value.buffer])
             found.append(one)
     return tuple(found)
 
@@ -121,7 +123,7 @@ def _is_left_by(phase: Phase, one: Recorded) -> bool:
 def _copies(site: Site, records: Collection[Recorded], last: int) -> tuple[Op, ...]:
     """Behind the last tile."""
     ops: list[Op] = []
-    for one in records:
+    for one in {one.array: one for one in records}.values():
         place: Expr = mul(site.trip, one.members)
         if one.value.members is not None and site.member is not None:
             place = add(place, site.member)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from schedc.compiler.recording import Recorded
 from schedc.compiler.shrink import Shrunk
 from schedc.errors import UserError
 from schedc.placement.widths import head_split
@@ -32,8 +33,13 @@ def new_folder(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
-def write_reproducer(folder: Path, kept: Path, small: Shrunk, mode: str, problems: Sequence[str]) -> None:
-    """Of an interpreted step: `kept` has the kernel, the arguments, and the logits that are expected, if it ended."""
+def write_reproducer(
+    folder: Path, kept: Path, small: Shrunk, mode: str, problems: Sequence[str], records: Sequence[Recorded] = ()
+) -> None:
+    """Of an interpreted step: `kept` has the kernel, the arguments, and the logits that are expected, if it ended.
+
+    `records`: what the kernel copies out of its phases.
+    """
     new_folder(folder)
     for name in (KERNEL, INPUTS, EXPECTED):
         if (kept / name).exists():
@@ -41,6 +47,7 @@ def write_reproducer(folder: Path, kept: Path, small: Shrunk, mode: str, problem
     shape = small.shape
     split = head_split(small.spec.vocab, shape.devices, shape.placement)
     held = [split.held(device) for device in range(shape.devices)]
+    arrays = dict.fromkeys(one.array for one in records if one.array)
     case: dict[str, Any] = {
         "mode": mode,
         "devices": shape.devices,
@@ -48,8 +55,15 @@ def write_reproducer(folder: Path, kept: Path, small: Shrunk, mode: str, problem
         "padded_rows": shape.padded_rows,
         "vocab": small.spec.vocab,
         "columns": [[columns.start, columns.stop] for columns in held],
+        "copies": {name: _copied([one for one in records if one.array == name]) for name in arrays},
     }
     _finish(folder, case, "interpret.py", problems)
+
+
+def _copied(of_array: Sequence[Recorded]) -> str:
+    one, meanings = of_array[0], ", ".join(one.value.meaning for one in of_array)
+    layers = f" of layers {', '.join(map(str, one.layers))}" if one.layers else ""
+    return f"{meanings}, in buffer {one.value.buffer} behind phase {one.phase}{layers}"
 
 
 def write_compile_reproducer(folder: Path, kernel: Path, topology: str, devices: int, message: str) -> None:
@@ -64,4 +78,7 @@ def _finish(folder: Path, case: dict[str, Any], script: str, problems: Sequence[
     shutil.copyfile(SCRIPTS / script, folder / RUN)
     said = "\n".join(f"    {line}" for problem in problems for line in problem.splitlines())
     text = f"# What goes wrong\n\n{said}\n\n`python {RUN}` shows it again; it needs jax and numpy.\n"
+    if case.get("copies"):
+        listed = "".join(f"- `{array}`: {meaning}\n" for array, meaning in case["copies"].items())
+        text += f"\n`python {RUN} --save` writes its outputs to results.npz, with copies of buffers:\n\n{listed}"
     (folder / README).write_text(text, encoding="utf-8")

@@ -14,6 +14,7 @@ from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import load_kernel
 from schedc.backends.pallas.emit.kernel import Kernel, emit
 from schedc.compiler.pipeline import Request, build
+from schedc.compiler.recording import Recorded
 from schedc.compiler.trial import Outcome, Trial
 from schedc.ir.program import Program
 from schedc.lower.graph import StepShape
@@ -52,10 +53,17 @@ def built_of(made: Schedule, program: Program) -> Built:
         return Built(made, program, kernel, load_kernel(path))
 
 
-def trial(built: Built, spec: ModelSpec, shape: StepShape, mode: Mode, source: WeightSource | None = None) -> Trial:
+def trial(
+    built: Built,
+    spec: ModelSpec,
+    shape: StepShape,
+    mode: Mode,
+    source: WeightSource | None = None,
+    records: tuple[Recorded, ...] = (),
+) -> Trial:
     compat.reset_interpreter()
     made, settings = built.schedule, compat.interpret_params(mode)
-    return Trial(spec, shape, built.module, made.layouts, made.plan.kv_tokens, settings, source=source)
+    return Trial(spec, shape, built.module, made.layouts, made.plan.kv_tokens, settings, source=source, records=records)
 
 
 def step(trial: Trial, positions: tuple[int, ...], active: tuple[bool, ...] | None = None) -> tuple[Outcome, bool]:

@@ -1,4 +1,4 @@
-"""Inside a step: what layers keep and leave against the reference; and a folder that shows a fault without schedc."""
+"""Inside a step: what phases leave against the reference; and a folder that shows a fault without schedc."""
 
 import os
 import subprocess
@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedc.compiler.dump import LOGITS, compared
+from schedc.compiler.dump import compared
+from schedc.compiler.recording import Recorded, recording
 from schedc.compiler.reproducer import new_folder, write_compile_reproducer, write_reproducer
 from schedc.compiler.shrink import Shrunk
 from schedc.compiler.trial import Outcome, difference, problems
 from schedc.errors import UserError
+from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape
+from schedc.target.target import parse_target
 from tests.kernels.built import build_kernel, in_format, trial
+from tests.kernels.recorded import recorded_kernel
 from tests.reference.small_specs import small_spec
 
 pytestmark = pytest.mark.kernel
@@ -24,13 +28,16 @@ pytestmark = pytest.mark.kernel
 SPEC = in_format(small_spec(), "f32")
 SHAPE = StepShape(2, 32, logits=True, taps=(0, 1, 2))
 
+Stepped = tuple[Any, tuple[Recorded, ...], Outcome, Path]
+
 
 @pytest.fixture(scope="module")
-def stepped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Outcome, Path]:
-    """A step of a kernel with a tap after every layer, and a folder with its kernel and arguments."""
+def stepped(tmp_path_factory: pytest.TempPathFactory) -> Stepped:
+    """A step of a kernel with a tap after every layer and copies of all phases, what it copies, and a folder with its
+    kernel and arguments."""
     kept = tmp_path_factory.mktemp("kept")
-    built = build_kernel(SPEC, SHAPE)
-    made = trial(built, SPEC, SHAPE, "eager")
+    built, records = recorded_kernel(SPEC, SHAPE)
+    made = trial(built, SPEC, SHAPE, "eager", records=records)
 
     def keep(given: dict[str, Any]) -> None:
         np.savez(kept / "inputs.npz", **{name: np.asarray(value) for name, value in given.items()})
@@ -40,18 +47,18 @@ def stepped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Outcome, Pat
     (kept / "kernel.py").write_text(built.kernel.source)
     limit = difference(outcome, SPEC).logits_limit
     np.savez(kept / "expected.npz", logits=outcome.exact_logits, limit=limit)
-    return built, outcome, kept
+    return built, records, outcome, kept
 
 
-def test_taps_agree_with_the_reference(stepped: tuple[Any, Outcome, Path]):
-    _, outcome, _ = stepped
+def test_taps_agree_with_the_reference(stepped: Stepped):
+    _, _, outcome, _ = stepped
     assert outcome.streams is not None and outcome.streams.got.shape == (3, 2, SPEC.hidden)
     assert problems(outcome, SPEC) == []
     assert all(outcome.streams.largest(tap, row) > 0 for tap in range(3) for row in range(2)), "made in another way"
 
 
-def test_a_tap_that_differs_is_a_problem_of_the_step(stepped: tuple[Any, Outcome, Path]):
-    _, outcome, _ = stepped
+def test_a_tap_that_differs_is_a_problem_of_the_step(stepped: Stepped):
+    _, _, outcome, _ = stepped
     assert outcome.streams is not None
     got = outcome.streams.got.copy()
     got[1, 0, 7] += 1.0
@@ -64,55 +71,88 @@ def test_taps_of_tokens_of_one_sequence_agree_too():
     made = trial(build_kernel(SPEC, shape), SPEC, shape, "on_wait")
     outcome = made.step((4, 5, 6), (True, True, False))
     assert outcome.streams is not None and problems(outcome, SPEC) == []
-    assert {(one.layer, one.row) for one in compared(outcome, SPEC) if one.what == "stream"} == {
-        (layer, row) for layer in (0, 2) for row in (0, 1)
-    }
+    assert outcome.streams.got.shape == (2, 3, SPEC.hidden)
+    assert all(outcome.streams.largest(tap, row) > 0 for tap in range(2) for row in range(2)), "made in another way"
 
 
-def test_what_is_compared_comes_in_the_order_of_computation_with_the_first_element_that_differs(
-    stepped: tuple[Any, Outcome, Path],
-):
-    _, outcome, _ = stepped
-    every = list(compared(outcome, SPEC))
-    assert [(one.layer, one.what) for one in every if one.row == 0] == [
-        *((layer, what) for layer in range(3) for what in ("k", "v", "stream")),
-        (LOGITS, "logits"),
-    ]
+def test_what_is_compared_comes_in_the_order_of_execution_with_the_first_element_that_differs(stepped: Stepped):
+    _, records, outcome, _ = stepped
+    every = list(compared(outcome, SPEC, records))
     assert all(one.element is None and one.largest <= one.limit for one in every)
+    mixer = ["mixer_norm", "qkv", "heads", "attend", "join", "o", "mixer_residual"]
+    layer = [*mixer, "feed_forward_norm", "up", "activation", "down", "feed_forward_residual"]
+    order = list(dict.fromkeys((one.layer, one.phase) for one in every))
+    layers = [(number, phase) for number in range(3) for phase in layer]
+    assert order == [(None, "embed"), *layers, (None, "final_norm"), (None, "head")]
+    attended = [one.what for one in every if (one.layer, one.phase, one.row) == (1, "attend", 0)]
+    assert attended == ["attn.mixed", "kept k", "kept v"]
     keys, values = (side.copy() for side in outcome.got[2])
     values[1, 11, 1, 3] = np.nan
     values[1, 11, 1, 5] += 1.0
-    wrong = [one for one in compared(replace(outcome, got=[*outcome.got[:2], (keys, values)]), SPEC) if one.element]
-    assert [(one.layer, one.what, one.row, one.element) for one in wrong] == [(2, "v", 1, (1, 3))]
+    changed = replace(outcome, got=[*outcome.got[:2], (keys, values)])
+    (wrong,) = [one for one in compared(changed, SPEC, records) if one.element]
+    assert (wrong.phase, wrong.layer, wrong.what, wrong.row, wrong.element) == ("attend", 2, "kept v", 1, (1, 3))
+    assert wrong.line().startswith(
+        "phase attend of layer 2: kept v of row 1 differs, first in element (1, 3): nan, the"
+    )
+
+
+def test_a_row_that_does_not_count_is_not_compared(stepped: Stepped):
+    _, records, outcome, _ = stepped
+    one = replace(outcome, step=replace(outcome.step, active=(False, True)))
+    assert {found.row for found in compared(one, SPEC, records)} == {1}
+
+
+def test_what_is_not_asked_for_is_not_copied_and_copies_are_all_that_is_added():
+    built = build_kernel(SPEC, SHAPE)
+    small, target = shrunk(built), parse_target("tpu7x")
+    same, none = recording(small, target, ())
+    assert same.program == small.schedule.program and none == ()
+    copying, records = recording(small, target, ("heads", "up"))
+    assert [(one.phase, one.value.meaning) for one in records] == [
+        *(("heads", f"attn.{name}") for name in ("queries", "key", "value")),
+        *(("up", f"mlp.{name}") for name in ("gate", "up")),
+    ]
+    before, behind = (print_program(made.program).splitlines() for made in (small.schedule, copying))
+    added = [line for line in behind if line not in before]
+    assert added and all("cop" in line or line.strip().startswith(("when", "}")) for line in added), added
+    assert [line for line in before if line not in behind] == []
 
 
 def shrunk(built: Any) -> Shrunk:
     return Shrunk(SPEC, SHAPE, built.schedule, ())
 
 
-def run(folder: Path) -> "subprocess.CompletedProcess[str]":
+def run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """Where schedc cannot be imported."""
     blocked = folder / "blocked"
     blocked.mkdir(exist_ok=True)
     (blocked / "schedc.py").write_text("raise ImportError('a reproducer needs only jax')\n")
     environment = os.environ | {"PYTHONPATH": str(blocked)}
-    command = [sys.executable, "run.py"]
+    command = [sys.executable, "run.py", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def test_a_reproducer_shows_the_fault_again_with_jax_alone(stepped: tuple[Any, Outcome, Path], tmp_path: Path):
+def test_a_reproducer_shows_the_fault_again_with_jax_alone(stepped: Stepped, tmp_path: Path):
     """The same kernel and arguments, against logits that another model would have."""
-    built, outcome, kept = stepped
-    write_reproducer(tmp_path / "right", kept, shrunk(built), "eager", ["it was right"])
+    built, records, outcome, kept = stepped
+    write_reproducer(tmp_path / "right", kept, shrunk(built), "eager", ["it was right"], records)
     said = run(tmp_path / "right")
     assert said.returncode == 0, said.stderr
     assert f"ids [{outcome.ids.tolist()}]" in said.stdout and "largest difference" in said.stdout
     logits = outcome.exact_logits.copy()
     logits[1, 4] += 1.0
     np.savez(tmp_path / "right" / "expected.npz", logits=logits, limit=2e-3)
-    said = run(tmp_path / "right")
+    said = run(tmp_path / "right", "--save")
     assert said.returncode == 1 and "first: row 1, id 4" in said.stdout, said.stdout + said.stderr
-    assert "    it was right" in (tmp_path / "right" / "README.md").read_text()
+    told = (tmp_path / "right" / "README.md").read_text()
+    (queries,) = [one for one in records if one.value.meaning == "attn.queries"]
+    assert "    it was right" in told
+    assert f"- `{queries.array}`: attn.queries, in buffer q behind phase heads of layers 0, 1, 2" in told
+    assert ": attn.key, attn.value, in buffer kv_row behind phase heads of layers 0, 1, 2" in told
+    assert outcome.copies is not None
+    saved = np.load(tmp_path / "right" / "results.npz")[queries.array]
+    assert (saved == outcome.copies.words[queries.array][0]).all() and saved.any()
 
 
 def test_a_reproducer_takes_no_folder_that_has_something(tmp_path: Path):

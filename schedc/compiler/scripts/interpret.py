@@ -1,7 +1,8 @@
 """Call the kernel beside this file once, interpreted, and compare its logits with the expected ones.
 
-    python run.py [eager|on_wait] [--races]
+    python run.py [eager|on_wait] [--races] [--save]
 
+`--save` keeps all outputs of the kernel in results.npz: int32[devices · rows, 128] each, most of them the bits of f32.
 Needs jax and numpy alone. Exit code 1 if they differ by more than the limit, or are no numbers.
 """
 
@@ -48,6 +49,8 @@ def main() -> int:
         jax.device_put(inputs[name], divided) if inputs[name].ndim == 2 else inputs[name] for name in kernel.ARGUMENTS
     ]
     results = dict(zip(kernel.OUTPUTS, map(np.asarray, step(*given)), strict=True))
+    if "--save" in arguments:
+        np.savez(HERE / "results.npz", **results)
     rows, devices = CASE["rows"], CASE["devices"]
     print("transfers", mode, "ids", results["ids"].reshape(devices, -1, 128)[:, :rows, 0].tolist())
     if not (HERE / "expected.npz").exists():
