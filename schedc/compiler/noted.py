@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from schedc.compiler.recording import Recorded
-from schedc.lower.values import Piece, Value
+from schedc.lower.values import LANES, Piece, Value
 from schedc.reference.reference import Noted
 from schedc.spec.model import ModelSpec
 from schedc.weights.head_order import kernel_value
 
-LANES = 128
 EXACT = 2e-4
 """What f32 sums in another order may change, of the largest number of a value. They change about 3e-6."""
 

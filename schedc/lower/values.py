@@ -12,7 +12,8 @@ from math import ceil
 from typing import Literal
 
 from schedc.weights.layout import Columns, Members
-from schedc.weights.words import LANES
+
+LANES = 128
 
 Stored = Literal["f32", "bf16", "i32"]
 
