@@ -31,6 +31,7 @@ def layers_of(spec: ModelSpec, repeat: int, last: bool = False) -> ModelSpec:
 
 DENSE = layers_of(small_spec(mixer={"soft_cap": 0.9}), 2)
 LATENT = layers_of(latent_spec(), 1)
+EXPANDED = layers_of(latent_spec({"cache": "expanded"}), 1)
 ROUTED = layers_of(EXPERTS["gated shared"], 1)
 KDA = layers_of(RECURRENT["kda"], 1)
 GATED_DELTA = layers_of(RECURRENT["gated delta"], 1)
@@ -84,6 +85,7 @@ OTHERS: tuple[tuple[ModelSpec, Fault, tuple[str, str]], ...] = (
     (DENSE, otherwise("attend", "attend", soft_cap=0.1), ("attend", "attn.mixed")),
     (DENSE, otherwise("mixer_residual", "residual_add", multiplier=0.5), ("mixer_residual", "mixer.stream")),
     (LATENT, otherwise("queries", "latent_queries", rotary=0), ("queries", "attn.q_rope")),
+    (EXPANDED, otherwise("heads", "expanded_queries", scale=1.0), ("heads", "attn.queries")),
     (ROUTED, otherwise("route", "route", renormalise=False), ("route", "mlp.weights")),
     (ROUTED, otherwise("shared_gate", "gate_rows", column=1), ("shared_gate", "mlp.gated_shared")),
     (KDA, otherwise("join", "delta_outputs", activation="silu"), ("join", "attn.attended")),

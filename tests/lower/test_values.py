@@ -20,7 +20,7 @@ from schedc.spec.model import ModelSpec
 from schedc.weights.random_weights import RandomWeights
 from tests.reference.moe_specs import FEATURES as EXPERTS
 from tests.reference.recurrent_specs import FEATURES as RECURRENT
-from tests.reference.small_specs import FEATURES, LATENT, small_spec
+from tests.reference.small_specs import FEATURES, LATENT, latent_spec, small_spec
 
 SPECS = {
     "heads of several sizes": FEATURES["two runs"],
@@ -28,6 +28,7 @@ SPECS = {
     "wide heads with a gate": FEATURES["gated norm without weight"],
     "odd latents": LATENT["latent, odd sizes"],
     "latents with a gate": LATENT["latent, output gate"],
+    "expanded latents": latent_spec({"cache": "expanded", "value_dim": 11}),
     "gated shared expert": EXPERTS["gated shared"],
     "weighed experts": EXPERTS["weighed input"],
     "experts in a latent space": EXPERTS["latent"],

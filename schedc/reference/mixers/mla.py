@@ -66,7 +66,9 @@ def apply(
 
     def expand(latents: jax.Array, keys: jax.Array) -> State:
         """Keys and values of every head, from [rows, n, 1, width] each."""
-        expanded = project(latents[:, :, 0], "attn.kv_b").reshape(*latents.shape[:2], mixer.heads, -1)
+        # Of the new tokens, or of all that are cached, which no phase of a kernel has.
+        up = project if mixer.cache == "expanded" else lambda y, name: dot(y, weights[name])
+        expanded = up(latents[:, :, 0], "attn.kv_b").reshape(*latents.shape[:2], mixer.heads, -1)
         shared_keys = jnp.broadcast_to(keys, (*keys.shape[:2], mixer.heads, mixer.rope_dim))
         k = jnp.concatenate([expanded[..., : mixer.nope_dim], shared_keys], axis=-1)
         return k, expanded[..., mixer.nope_dim :]
