@@ -62,14 +62,12 @@ def explore(
       schedc explore smollm2-135m --plan plan.yaml --policies ring,double_buffer --ablate --plot slots.png
     """
     from schedc.cli.explore_search import write_found
-    from schedc.cli.explore_view import plotted, show, show_ablations, show_reached, write_csv
+    from schedc.cli.explore_view import show, show_ablations, show_reached, write_csv
     from schedc.cli.files import require_writable
     from schedc.cli.pictures import require_picture
     from schedc.cli.planned import with_assumed
-    from schedc.explore.ablate import ablations
     from schedc.explore.compare import compared, policies_named
     from schedc.explore.executors import executor as executor_at
-    from schedc.explore.setting import prepared
     from schedc.schedule.registry import SEARCHES
     from schedc.spec.load import load_spec
 
@@ -95,23 +93,32 @@ def explore(
     if output is not None:
         row = next(r for r in table if r.name == request.policy)
         write_found(output, plans[request.policy], row, options, search, assumed, request)
-    best = _best(setting, plans, table) if ablate or plot else None
+    if ablate or plot is not None:
+        result |= _looked_into(_best(setting, plans, table), ablate, plot)
+    if json:
+        print_json(result)
+        return
+    show(setting, table)
+    show_reached(facts.get("reached", ()))
+    show_ablations(result.get("ablations"))
+    for path in (csv, output, plot):
+        if path is not None:
+            typer.echo(f"wrote {path}")
+
+
+def _looked_into(best: "tuple[str, Planned] | None", ablate: bool, plot: Path | None) -> dict[str, Any]:
+    """What the decisions of the best plan are worth, and the lines of the plot, as asked."""
+    from schedc.cli.explore_view import plotted
+    from schedc.explore.ablate import ablations
+    from schedc.explore.setting import prepared
+
+    result: dict[str, Any] = {}
     if best is not None and ablate:
         worth = ablations(prepared(best[1].setting), best[1].plan)
         result["ablations"] = {"of": best[0], "decisions": [vars(one) for one in worth]}
     if best is not None and plot is not None:
         result["sweeps"] = plotted(plot, *best)
-    if json:
-        print_json(result)
-        return
-    show(setting, table)
-    if facts.get("reached"):
-        show_reached(facts["reached"])
-    if "ablations" in result:
-        show_ablations(result["ablations"])
-    for path in (csv, output, plot):
-        if path is not None:
-            typer.echo(f"wrote {path}")
+    return result
 
 
 def _setting(request: "Request", assumed: SearchedPredictOptions) -> "Setting":

@@ -68,7 +68,9 @@ def show(setting: "Setting", table: "Sequence[Row]") -> None:
 
 
 def show_reached(reached: Sequence[dict[str, Any]]) -> None:
-    """The gain of a search in steps."""
+    """The gain of a search in steps, if there was one."""
+    if not reached:
+        return
     typer.echo("\nwhat the search had, by what it might change\n")
     numbers = ("µs", "gain")
     shown = simple_table("from", *numbers, "collectives and wires", "placement", right=numbers)
@@ -90,7 +92,9 @@ def _way(way: Any) -> str:
     return f"{way['expert_parallel']}x{way['tensor_parallel']}" if isinstance(way, dict) else str(way)
 
 
-def show_ablations(found: dict[str, Any]) -> None:
+def show_ablations(found: dict[str, Any] | None) -> None:
+    if found is None:
+        return
     typer.echo(f"\nwhat the decisions of {found['of']} are worth, one taken away at a time\n")
     shown = simple_table("decision", "µs without", "worth µs", right=("µs without", "worth µs"))
     for one in found["decisions"]:

@@ -149,6 +149,16 @@ class ScheduleOptions:
             show_default="as the spec says",
         ),
     ] = None
+    weights_of: Annotated[
+        str | None,
+        _option(
+            "--weights-of",
+            metavar="FAMILY=FORMAT,…",
+            help="Formats of single families, as in experts=nvfp4: of attention, decay, dense, experts, shared, router,"
+            " head or embedding.",
+            show_default="as the spec says",
+        ),
+    ] = None
     kv: Annotated[
         CacheFormat | None, _option("--kv", help="Format of the KV cache.", show_default="as the spec says")
     ] = None
@@ -219,6 +229,8 @@ class ScheduleOptions:
             request = found.options.request(spec, found.rows, logits)
             found.warn(request)
             return request
+        if self.weights_of is not None:
+            spec = with_weights_of(spec, self.weights_of)
         refuse_unused_formats(spec)
         asked_for, rows_are = self.target or DEFAULT_TARGET, self.rows_are or "sequences"
         rows = 1 if rows is None else rows
@@ -253,9 +265,9 @@ class ScheduleOptions:
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""
-        names = {"settings": "set", "forms": "form", "rows_are": "rows-are", "latent_cache": "latent-cache"}
+        names = {"settings": "set", "forms": "form"}
         changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
-        return [f"--{names.get(name, name)}" for name in changed]
+        return [f"--{names.get(name, name).replace('_', '-')}" for name in changed]
 
 
 def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
@@ -287,6 +299,20 @@ def parse_sites(option: str, text: str | None) -> tuple[str | None, dict[str, st
         else:
             default = value
     return default, sites
+
+
+def with_weights_of(spec: "ModelSpec", text: str) -> "ModelSpec":
+    """`experts=nvfp4` → the model with such experts. Raises UserError for what is no family or no format of it."""
+    from schedc.spec.storage import Quantization
+    from schedc.validation import validate
+
+    default, formats = parse_sites("--weights-of", text)
+    if default is not None:
+        raise UserError(f"--weights-of {text}: must name a family, as in experts={default}; --weights is of all")
+    made, faults = validate(Quantization, {**spec.quantization.model_dump(mode="json"), **formats})
+    if made is None:
+        raise UserError("\n".join(f"--weights-of {text}: {fault}" for fault in faults))
+    return spec.model_copy(update={"quantization": made})
 
 
 def _wire(text: str) -> "WordDtype":

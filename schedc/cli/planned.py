@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from schedc.compiler.pipeline import Request
     from schedc.schedule.plan_file import PlanFile
 
-_FREE = ("rows_are", "context", "weights", "kv", "wire", "collective", "forms", "taps", "placement")
+_FREE = (
+    "rows_are", "context", "weights", "weights_of", "kv", "latent_cache", "wire", "collective", "forms", "taps",
+    "placement",
+)  # fmt: skip
 """What may be asked for in another way than the plan was found for; it then is another step, and said to be."""
-
-_SAID = {"rows_are": "rows-are", "forms": "form"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ def _said(file: "PlanFile") -> dict[str, Any]:
         "rows_are": file.rows_are,
         "context": file.context,
         "weights": file.weights,
+        "weights_of": file.weights_of,
         "kv": file.kv,
+        "latent_cache": file.latent_cache,
         "wire": file.wire,
         "collective": file.collective,
         "forms": [f"{stored}={form}" for stored, form in file.forms.items()] or None,
@@ -123,9 +126,9 @@ def _others(given: dict[str, Any], said: dict[str, Any], file: "PlanFile") -> li
         if file.version == 1 and name not in said:
             continue
         if _plain(name, value) != _plain(name, said.get(name)):
-            had = said.get(name)
+            had, option = said.get(name), "form" if name == "forms" else name.replace("_", "-")
             shown = "none" if had is None else "its own" if name == "placement" else _text(had)
-            found.append(f"--{_SAID.get(name, name)} {_text(value)} (the plan has {shown})")
+            found.append(f"--{option} {_text(value)} (the plan has {shown})")
     return found
 
 
@@ -135,7 +138,7 @@ def _plain(name: str, value: Any) -> Any:
         from schedc.placement.load import load_rules
 
         return load_rules(value)
-    if name in ("wire", "collective") and value is not None:
+    if name in ("wire", "collective", "weights_of") and value is not None:
         return sorted(part.strip() for part in str(value).split(","))
     return value
 

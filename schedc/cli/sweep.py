@@ -95,9 +95,10 @@ def sweep(
 
       schedc sweep muse-spark --topology 2x2x1,2x2x2 --batch 8 --rows-are tokens --accept 1,3,5 --draft-us 120 --csv
     """
+    from schedc.cli.planned import with_assumed
     from schedc.compiler.sweep import Axes, Economics
     from schedc.compiler.sweep import sweep as points_of
-    from schedc.errors import CheckFailed, UserError
+    from schedc.errors import UserError
     from schedc.spec.load import load_spec
 
     if json and as_csv:
@@ -109,32 +110,42 @@ def sweep(
         topologies=[None] if topology is None else topology.split(","),
         accepts=_numbers("--accept", accept, float),
     )
-    economics = Economics(filled, draft_us, steps_per_call, price)
-    load = assumed.load()
+    economics, assumed = Economics(filled, draft_us, steps_per_call, price), with_assumed(assumed, options.plan)
 
     def asked(rows: int, context: int | None, shape: str | None) -> "Request":
         return options.one(context, shape).request(spec, rows)
 
     stages = Stages()
     with stages.stage("sweep") as say:
-        found = list(points_of(asked, axes, economics, lambda made: assumed.machine(made.target), load, say))
+        found = list(points_of(asked, axes, economics, lambda made: assumed.machine(made.target), assumed.load(), say))
     points = [replace(point, target=point.target or options.target or DEFAULT_TARGET) for point in found]
     if json:
         print_json({"model": spec.name, "points": [point.to_dict() for point in points], "seconds": stages.seconds})
     elif as_csv:
         _write_csv(points)
     else:
-        console = to_stdout()
-        console.print(_table(points, price is not None))
-        console.print("The prompt's time is an estimate from a roofline; steps are priced by " + _sources(points) + ".")
-        for point in points:
-            if point.refused is not None:
-                where = f"{point.target}, batch {point.batch}, context {point.context or 'default'}"
-                where += f", accept {point.accept:g}"
-                console.print(f"{where}: {point.refused}", markup=False, soft_wrap=True)
+        _show(points, price is not None)
+    _require_any(points)
+
+
+def _require_any(points: "Sequence[Point]") -> None:
+    """Raises CheckFailed with the reasons if none of them could be predicted."""
+    from schedc.errors import CheckFailed
+
     if all(point.refused for point in points):
         reasons = dict.fromkeys(point.refused for point in points)
         raise CheckFailed("no point can be predicted:\n" + "\n".join(f"  {reason}" for reason in reasons))
+
+
+def _show(points: "Sequence[Point]", priced: bool) -> None:
+    console = to_stdout()
+    console.print(_table(points, priced))
+    console.print("The prompt's time is an estimate from a roofline; steps are priced by " + _sources(points) + ".")
+    for point in points:
+        if point.refused is not None:
+            where = f"{point.target}, batch {point.batch}, context {point.context or 'default'}"
+            where += f", accept {point.accept:g}"
+            console.print(f"{where}: {point.refused}", markup=False, soft_wrap=True)
 
 
 def _numbers(option: str, text: str, kind: type) -> list[Any]:

@@ -113,7 +113,9 @@ class PlanFile(Part):
     rows_are: RowsAre = "sequences"
     context: int = Field(ge=1)
     weights: str | None = None
+    weights_of: str | None = None
     kv: str | None = None
+    latent_cache: str | None = None
     wire: str | None = None
     collective: str | None = None
     forms: dict[str, str] = Field(default_factory=dict)

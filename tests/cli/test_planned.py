@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from schedc.cli.main import app
+from schedc.cli.options import ScheduleOptions
+from schedc.cli.predict_options import PredictOptions
+from schedc.schedule.plan_file import AssumedPart, PlanFile
 
 from .conftest import Command, refused
 
@@ -109,3 +113,31 @@ def test_a_prediction_assumes_what_that_of_the_plan_did(schedc: Command, tmp_pat
     usual = ("--routing", "uniform", "--clock-mhz", "1900")
     other = schedc("explore", "gpt-oss-20b", "--plan", str(path), *usual, "--policies", "ring", "--json").json()["rows"]
     assert next(row["step_us"] for row in other if row["name"] == "plan plan") < 0.95 * predicted(path)
+
+
+def test_every_option_of_a_step_is_in_the_file() -> None:
+    """A new one has to be, or a plan is compiled for another step in silence. A plan is in place of a policy."""
+    options = {field.name for field in fields(ScheduleOptions)}
+    assert options - {"policy", "plan"} <= set(PlanFile.model_fields)
+    assert {field.name for field in fields(PredictOptions)} == set(AssumedPart.model_fields)
+
+
+def test_formats_of_single_families_are_of_the_step_too(schedc: Command, tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"
+    given = ("--weights-of", "dense=int8")
+    assert schedc("explore", "qwen3-0.6b", "--context", "512", *given, *SEARCH, "-o", str(path)).code == 0
+    said = schedc("explore", "qwen3-0.6b", "--plan", str(path), "--policies", "ring", "--json").json()["rows"]
+    rows = {row["name"]: row["step_us"] for row in said}
+    assert rows["plan plan"] == predicted(path)
+    whole = schedc("explore", "qwen3-0.6b", "--context", "512", "--policies", "ring", "--json").json()["rows"]
+    assert rows["ring"] < 0.9 * whole[0]["step_us"]
+
+
+def test_what_is_no_family_or_no_format_is_refused(schedc: Command) -> None:
+    for text, message in (
+        ("experts=nvfp4", "quantization.experts: the model has none"),
+        ("dense=int3", "--weights-of dense=int3: dense: must be"),
+        ("int8", "--weights-of int8: must name a family, as in experts=int8"),
+        ("lid=int8", "--weights-of lid=int8: lid: unknown key"),
+    ):
+        assert message in refused(schedc("compile", "smollm2-135m", "--no-check", "--weights-of", text))
