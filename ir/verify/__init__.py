@@ -1,6 +1,7 @@
 """The static proof: a program passes only if no timing of its transfers and devices can make it go wrong."""
 
 from schedc.ir.program import Program
+from schedc.ir.verify.collection import uncollected
 from schedc.ir.verify.context import context_of
 from schedc.ir.verify.declarations import check_declarations
 from schedc.ir.verify.devices.prove import verify_devices
@@ -22,6 +23,7 @@ def verify(program: Program, limits: Limits, lines: tuple[int, ...] | None = Non
     refusals = check_declarations(program, limits)
     if names := check_names(program, lines):
         return Verdict((*refusals, *names), Statistics())
-    context = context_of(program, lines)
-    statistics = Machine(context).verify() if program.devices == 1 else verify_devices(context)
+    with uncollected():
+        context = context_of(program, lines)
+        statistics = Machine(context).verify() if program.devices == 1 else verify_devices(context)
     return Verdict((*refusals, *context.refusals.values()), statistics)

@@ -57,6 +57,15 @@ class Node:
     communicates: bool = False
     """Whether other devices have to do with it: then it is executed with all its conditions decided."""
 
+    def release(self) -> None:
+        self.run = _nothing
+        for node in self.body:
+            node.release()
+
+
+def _nothing() -> None:
+    pass
+
 
 class Compiler:
     def __init__(self, machine: Machine) -> None:

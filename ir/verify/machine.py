@@ -58,10 +58,18 @@ class Machine:
             signals.check_end(self)
         except EnoughError:
             pass
+        finally:
+            self.release()
         return Statistics(self.examined, self.transfers, self.peak_transfers, self.peak_rows, self.skipped)
 
     def execute(self) -> None:
         self.run(self._body)
+
+    def release(self) -> None:
+        """Forget the compiled program, whose functions refer to this machine as it does to them."""
+        for node in self._body:
+            node.release()
+        self._body = []
 
     def run(self, nodes: list[Node]) -> None:
         for node in nodes:

@@ -179,7 +179,10 @@ class State:
             {key: [count(x) for x in xs] for key, xs in sorted(self.taken.items()) if xs},
             {key: [count(x) for x in xs] for key, xs in sorted(self.raised.items()) if xs},
             {
-                space: Contents(list(c.starts), [layered(layers) for layers in c.layers])
+                space: Contents(
+                    list(c.starts),
+                    [x if len(x) == 1 and not x[0][1] else layered(x) for x in c.layers],
+                )
                 for space, c in sorted(self.contents.items())
             },
             {
@@ -192,13 +195,25 @@ class State:
         )
 
     def values(self) -> list[Value]:
+        """Every value, in the order in which `map` visits them."""
         found: list[Value] = []
-
-        def see(value: Value) -> Value:
-            found.append(value)
-            return value
-
-        self.map(see)
+        for t in self.transfers:
+            found += [value for _, value in t.counters]
+            found += (t.source.base, t.target.base)
+            found += [value for _, value in t.guard]
+        for counted in (self.taken, self.raised):
+            for _, entries in sorted(counted.items()):  # type: ignore[attr-defined]
+                for x in entries:
+                    found += [value for _, value in x.counters]
+                    found += [value for _, value in x.guard]
+        for _, contents in sorted(self.contents.items()):
+            found += [value for layers in contents.layers for layer in layers for _, value in layer[1]]
+        for _, scalars in sorted(self.scalars.items()):
+            for value, guard in scalars:
+                found.append(value)
+                found += [known for _, known in guard]
+        for _, stamp in sorted(self.computed.items()):
+            found += [value for _, value in stamp.counters]
         return found
 
 

@@ -13,6 +13,7 @@ from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Limits, Verdict, induction, verify
 from schedc.ir.verify.devices import prove
 from schedc.ir.verify.devices.frontier import view_of
+from schedc.ir.verify.devices.twins import Twins
 from schedc.ir.verify.machine import Machine
 
 LIMITS = Limits(vmem_bytes=1 << 26, smem_bytes=1 << 20, semaphores=4096)
@@ -24,6 +25,7 @@ def in_full(program: Program, monkeypatch: pytest.MonkeyPatch) -> Verdict:
     """The proof that executes every iteration on every device, and looks from each at all others."""
     with monkeypatch.context() as patched:
         patched.setattr(induction, "_ATTEMPTS", 0)
+        patched.setattr(Twins, "have", lambda *_: False)
         patched.setattr(prove, "views_of", lambda traces: [view_of(traces, rank) for rank in range(len(traces))])
         patched.setattr(prove, "Placed", lambda context, rank, world, peers, _: Machine(context, rank, world, peers))
         return verify(program, LIMITS)

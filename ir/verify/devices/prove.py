@@ -17,8 +17,9 @@ from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_al
 from schedc.ir.verify.devices.placed import ByRank, Placed
 from schedc.ir.verify.devices.record import Recorder
 from schedc.ir.verify.devices.roles import Roles
+from schedc.ir.verify.devices.twins import Twins
+from schedc.ir.verify.devices.witness import Witness
 from schedc.ir.verify.logic import Condition, Facts
-from schedc.ir.verify.machine import Machine
 from schedc.ir.verify.peers import Peers
 from schedc.ir.verify.state import Transfer
 from schedc.ir.verify.verdict import Place, Refusal, Statistics
@@ -67,7 +68,10 @@ def _worlds(context: Context) -> Iterator[tuple[Facts, list[list[Event]]]]:
 
 def _record(context: Context, rank: int, world: Facts) -> list[Event]:
     recorder = Recorder(context, rank, world)
-    recorder.execute()
+    try:
+        recorder.execute()
+    finally:
+        recorder.release()
     return recorder.events
 
 
@@ -82,17 +86,23 @@ def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence
     proven: dict[Hashable, set[Hashable]] = {}
     by_rank = ByRank(context)
     computes = any(isinstance(op, Compute) and op.sets for op in context.source.ops)
+    # What is known in a world of what a device has computed is known of that device alone.
+    alone = bool(world and computes)
+    twins: dict[Hashable, Twins] = {}
     for rank, view in enumerate(views):
         for sent in view.arrivals.get(0, ()):
             _refuse_not_started(context, rank, sent)
         peers = Peers(_arriving(view), _read(views, traces, rank))
-        course, rows = roles.course(rank, peers), roles.rows(rank, peers)
-        if world and computes:
-            # What is known in this world of what a device has computed is known of that device alone.
-            course = (course, rank)
+        control = (roles.control(rank), rank if alone else None)
+        if control in twins and twins[control].have(rank, peers):
+            continue
+        course, rows = (control, roles.course(rank, peers)), roles.rows(rank, peers)
         if course not in proven:
             proven[course] = {rows}
-            total += Machine(context, rank, world, peers).verify()
+            witness = Witness(context, rank, world, peers)
+            total += witness.verify()
+            if not context.refusals:
+                twins.setdefault(control, Twins(witness))
         elif rows not in proven[course]:
             proven[course].add(rows)
             total += Placed(context, rank, world, peers, by_rank).verify()

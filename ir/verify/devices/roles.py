@@ -6,10 +6,10 @@ semaphores, and when it hears what from its peers. Others only say which rows ar
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from schedc.ir.expr import Binary, Element, Expr, Rank, evaluate, leaves
+from schedc.ir.expr import Binary, Counter, Element, Expr, Rank, evaluate, leaves
 from schedc.ir.program import (
     Await,
     Compute,
@@ -37,10 +37,14 @@ class Roles:
         self._control = tuple(dict.fromkeys(part for op in ops for expr in control(op) for part in self._parts(expr)))
         self._rows = tuple(dict.fromkeys(part for op in ops for expr in addresses(op) for part in self._parts(expr)))
 
+    def control(self, rank: int) -> Hashable:
+        """Devices with the same execute the same operations, on the same of their semaphores."""
+        return tuple(self._value(expr, rank) for expr in self._control)
+
     def course(self, rank: int, peers: Peers) -> Hashable:
         """Devices with the same execute the same operations, and hear of the same transfers, on other rows."""
         return (
-            tuple(self._value(expr, rank) for expr in self._control),
+            self.control(rank),
             _schedule(peers, lambda t: (t.op, t.counters, t.target.storage, t.target.rows, t.semaphore)),
         )
 
@@ -82,11 +86,15 @@ def _schedule(peers: Peers, of: Callable[[Transfer], Hashable]) -> Hashable:
 def _counted(found: Iterable[Hashable]) -> Hashable:
     """What is there and how often, in no order."""
     listed = list(found)
-    return (listed[0], 1) if len(listed) == 1 else frozenset(Counter(listed).items())
+    return (listed[0], 1) if len(listed) == 1 else frozenset(Counts(listed).items())
+
+
+def leaves_of(exprs: Iterable[Expr]) -> list[Counter | Rank | Element]:
+    return [leaf for expr in exprs for leaf in leaves(expr)]
 
 
 def depends_on_rank(exprs: Iterable[Expr]) -> bool:
-    return any(isinstance(leaf, Rank) for expr in exprs for leaf in leaves(expr))
+    return any(isinstance(leaf, Rank) for leaf in leaves_of(exprs))
 
 
 def control(op: Op) -> list[Expr]:
