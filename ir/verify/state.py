@@ -201,11 +201,10 @@ class State:
             found += [value for _, value in t.counters]
             found += (t.source.base, t.target.base)
             found += [value for _, value in t.guard]
-        for counted in (self.taken, self.raised):
-            for _, entries in sorted(counted.items()):  # type: ignore[attr-defined]
-                for x in entries:
-                    found += [value for _, value in x.counters]
-                    found += [value for _, value in x.guard]
+        for _, taken in sorted(self.taken.items()):
+            found += [value for entry in taken for value in _numbers(entry)]
+        for _, raised in sorted(self.raised.items()):
+            found += [value for entry in raised for value in _numbers(entry)]
         for _, contents in sorted(self.contents.items()):
             found += [value for layers in contents.layers for layer in layers for _, value in layer[1]]
         for _, scalars in sorted(self.scalars.items()):
@@ -215,6 +214,10 @@ class State:
         for _, stamp in sorted(self.computed.items()):
             found += [value for _, value in stamp.counters]
         return found
+
+
+def _numbers(entry: Taken | Raised) -> list[Value]:
+    return [*(value for _, value in entry.counters), *(value for _, value in entry.guard)]
 
 
 def _alike(mine: Sequence[T], theirs: Sequence[T], shape: Callable[[T], object]) -> bool:

@@ -7,7 +7,8 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from in_full import LIMITS, in_full
+from in_full import LIMITS, in_full, judge
+from random_gathers import random_gathers
 
 from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Verdict, verify
@@ -125,3 +126,14 @@ def test_a_condition_that_one_device_may_not_compute_is_refused_there():
     text = gather().replace("compute mark", "when (2 - rank) // 4 == 0 {\n    }\n    compute mark")
     verdict = verify(parse_program(text), LIMITS)
     assert {refusal.rule for refusal in verdict.refusals} == {"bad-division"}
+
+
+def test_what_goes_wrong_on_one_device_is_refused_as_without_twins(monkeypatch):
+    judged = judge(random_gathers, 0, 40, monkeypatch)
+    assert judged[True, True] > 10
+    assert judged[False, False] > 10
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_on_one_device_is_refused_as_without_twins_at_length(monkeypatch):
+    judge(random_gathers, 10_000, 400, monkeypatch)

@@ -32,9 +32,8 @@ def _intervals(sets: Sequence[tuple[int, int]]) -> list[Interval]:
         for row in (first, first + rows):
             changes[row] = changes.get(row, 0) ^ (1 << number)
     found: list[Interval] = []
-    rows = sorted(changes)
     inside = 0
-    for low, high in pairwise(rows):
+    for low, high in pairwise(sorted(changes)):
         inside ^= changes[low]
         if inside:
             found.append((low, high, inside))
