@@ -96,7 +96,7 @@ def _phases_of_model(ctx: typer.Context, model: str) -> list[str]:
 
     given = {field.name: ctx.params.get(field.name) for field in fields(ScheduleOptions)}
     options = ScheduleOptions(**{name: value for name, value in given.items() if value})
-    request = options.request(load_spec(model), ctx.params.get("rows") or 1)
+    request = options.request(load_spec(model), ctx.params.get("rows"))
     made = schedule(request.spec, request.shape, request.target, request.policy, request.settings)
     return list(dict.fromkeys(op.name for op in walk(made.program.body) if isinstance(op, Phase)))
 

@@ -59,7 +59,7 @@ def diff(
 
     Examples:
 
-      schedc diff out/before out/after
+      schedc diff out/before out/after --html diff.html
 
       schedc diff smollm2-135m smollm2-135m --a '--policy just_in_time' --b '--policy ring --set depth=4' --html d.html
 

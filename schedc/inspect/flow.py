@@ -7,13 +7,14 @@ order in which the transfers were started; it is the wait of those that it takes
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
 from schedc.cost.timeline import Event, Timeline
 from schedc.cost.trace import Span
+from schedc.inspect.events import by_operation
 from schedc.inspect.execution import Executed, execute
 from schedc.inspect.numbered import Numbered
 from schedc.ir.program import Await, Compute, Program, RemoteStart, Start, Wait
@@ -68,7 +69,7 @@ def flow_of(
 class _Follow:
     def __init__(self, numbered: Numbered, timeline: Timeline, executed: list[Executed]) -> None:
         self.numbered, self.timeline, self.executed = numbered, timeline, executed
-        self.events = _by_operation(timeline.events)
+        self.events = by_operation(timeline.events, ("hbm", "link", "wait"))
         self.arrays = {array.name for array in numbered.program.arrays}
         self.touched = _Last()
         self.wrote = _Last()
@@ -174,12 +175,3 @@ def _latest(places: Iterable[int | None]) -> int | None:
 
 def _overlap(a: Span, b: Span) -> bool:
     return a[1] < b[2] and b[1] < a[2]
-
-
-def _by_operation(events: Sequence[Event]) -> dict[int, Iterator[Event]]:
-    """The transfers or waits of an operation in the order of its executions."""
-    found: dict[int, list[Event]] = defaultdict(list)
-    for event in events:
-        if event.lane in ("hbm", "link", "wait"):
-            found[event.op].append(event)
-    return {number: iter(sorted(of_op, key=lambda event: event.issued_ns)) for number, of_op in found.items()}

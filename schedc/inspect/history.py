@@ -15,7 +15,9 @@ from schedc.cost.routing import DEFAULT_LOAD, Load
 from schedc.cost.timeline import Event, Timeline
 from schedc.cost.trace import Executed, Flight, Trace
 from schedc.inspect.arrivals import Arrival, Taking, taken
+from schedc.inspect.events import by_operation
 from schedc.inspect.layers import Span, layers_of
+from schedc.inspect.numbered import Numbered
 from schedc.inspect.occupancy import Fill, Occupant, occupants
 from schedc.inspect.record import Step, Touched, record
 from schedc.ir.program import (
@@ -141,7 +143,7 @@ def history(program: Program, machine: Machine, inputs: Inputs | None = None, lo
         timeline=timeline,
         trace=recorded.trace,
         ops=ops,
-        phase_of=_phases_of(program),
+        phase_of=tuple(placed.phase for placed in Numbered(program).ops),
         steps=steps,
         transfers=transfers,
         waits=waits,
@@ -192,31 +194,6 @@ def _phase_name(op: Op) -> str:
     return op.name
 
 
-def _phases_of(program: Program) -> tuple[str, ...]:
-    found: list[str] = []
-
-    def visit(ops: tuple[Op, ...], phase: str) -> None:
-        for op in ops:
-            inner = op.name if isinstance(op, Phase) else phase
-            found.append(inner)
-            if isinstance(op, BLOCKS):
-                visit(op.body, inner)
-
-    visit(program.body, "")
-    return tuple(found)
-
-
-def _by_op(events: Sequence[Event], lanes: tuple[str, ...]) -> dict[int, list[Event]]:
-    """In the order in which they were issued, which is that of their executions."""
-    found: dict[int, list[Event]] = defaultdict(list)
-    for event in events:
-        if event.lane in lanes:
-            found[event.op].append(event)
-    for several in found.values():
-        several.sort(key=lambda event: event.issued_ns)
-    return found
-
-
 def _transfers(
     steps: tuple[Step, ...], ops: tuple[Op, ...], executed: tuple[Executed, ...], machine: Machine
 ) -> tuple[Transfer, ...]:
@@ -249,7 +226,7 @@ def _transfers(
 
 
 def _waits(steps: tuple[Step, ...], ops: tuple[Op, ...], events: Sequence[Event]) -> tuple[Waited, ...]:
-    times = {op: iter(several) for op, several in _by_op(events, ("wait",)).items()}
+    times = by_operation(events, ("wait",))
     found = []
     for index, step in enumerate(steps):
         if isinstance(ops[step.op], (Wait, Await, Barrier)):

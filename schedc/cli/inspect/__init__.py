@@ -22,7 +22,8 @@ from schedc.cli.table_options import TableOptions
 def register(app: typer.Typer) -> None:
     group = typer.Typer(
         no_args_is_help=True,
-        help="Look at a compiled program: of a folder written by `schedc compile`, or of a model, compiled on the fly.",
+        help="Look at a program: of a folder written by `schedc compile`, of a model, compiled on the fly, or in a "
+        "file that you wrote (FILE.ir).",
     )
     for command in (ir, decisions, kernel):
         group.command()(with_schedule_options(command))

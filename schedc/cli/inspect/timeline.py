@@ -61,6 +61,8 @@ def timeline(
       schedc inspect timeline smollm2-135m --against just_in_time -o both.html
 
       schedc inspect timeline out/smollm2-135m -o trace.pftrace
+
+      schedc inspect timeline examples/double_buffer.ir -o mine.html
     """
     kind = require_suffix(output, (*PAGES, *TRACES, *PICTURES), "what it is to be is told by its suffix:")
     if against is not None and kind not in PAGES:
