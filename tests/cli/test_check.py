@@ -52,7 +52,7 @@ def test_a_proven_program_shows_its_memory_and_what_was_proven(schedc: Command, 
     assert lines[2].split()[:5] == ["VMEM", "12.0", "KiB", "of", "63.94"]
     assert [line.split()[:4] for line in lines[5:7]] == [["work", "12.0", "KiB", "0"], ["16", "total", "1", "8"]]
     assert lines[8].startswith("proof       proven safe: 44 operations, 12 transfers, at most 2 in flight (8.0 KiB), ")
-    assert re.sub(" +", " ", " ".join(lines[9:])) == "SMEM 0 of 1,046,528 bytes semaphores 3 of 3831 "
+    assert re.sub(" +", " ", " ".join(lines[9:])) == "SMEM 0 of 1,046,528 bytes semaphores 3 of 3831"
 
 
 def test_json_of_a_proven_program(schedc: Command, example: Path) -> None:
