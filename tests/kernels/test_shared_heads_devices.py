@@ -4,12 +4,13 @@ f32, so that any mistake shows. A single row stands on both sides of every borde
 """
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schedc.compiler.interpret import interpret
-from schedc.compiler.pipeline import Request, build, limits_of
+from schedc.compiler.pipeline import Request, build, compile_model, limits_of
 from schedc.compiler.shrink import Shrunk
 from schedc.ir.verify import verify
 from schedc.lower.graph import RowsAre, StepShape
@@ -74,7 +75,7 @@ def agrees(asked: Request, mode: Mode) -> None:
     [
         pytest.param(2, 1, ONE, "on_wait", id="two of one kv head, across tiles"),
         pytest.param(4, 2, WINDOW, "eager", id="two of each kv head, a window"),
-        pytest.param(4, 3, WIDE, "eager", id="four of one kv head, norms over all", marks=pytest.mark.slow),
+        pytest.param(4, 3, WIDE, "eager", id="four of one kv head, norms over all", marks=pytest.mark.long),
         pytest.param(4, 2, TWO, "on_wait", id="two of each kv head, on_wait", marks=pytest.mark.long),
     ],
 )
@@ -174,3 +175,23 @@ def test_a_page_is_a_tile_on_each_device(spec: ModelSpec) -> None:
 def test_pages_in_any_order_agree_with_the_reference(spec: ModelSpec) -> None:
     asked = request(paged(spec), 4, context=60)
     agrees(replace(asked, shape=replace(asked.shape, pages=9)), "on_wait")
+
+
+@pytest.mark.parametrize(
+    ("devices", "rows", "mixer", "kv"),
+    [
+        pytest.param(4, 3, WINDOW, {"dtype": "fp8"}, id="three heads a device", marks=pytest.mark.slow),
+        pytest.param(8, 8, WIDE | ONE, {}, id="one head a device", marks=pytest.mark.long),
+        pytest.param(4, 2, TWO, {"layout": "paged", "page_tokens": 16}, id="pages", marks=pytest.mark.long),
+    ],
+)
+def test_the_tpu_compiler_takes_it(
+    devices: int, rows: int, mixer: dict[str, Any], kv: dict[str, Any], tmp_path: Path
+) -> None:
+    from schedc.compiler.check import check
+
+    spec = ModelSpec.model_validate(small_spec(mixer).model_dump(mode="json") | {"kv": kv})
+    compiled = compile_model(replace(request(spec, devices, rows), policy="ring"))
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(compiled.kernel.source)
+    assert check(compiled, kernel).problems == ()
