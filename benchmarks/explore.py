@@ -2,6 +2,7 @@
 
     python -m benchmarks.explore kimi-k3 --target tpu7x:2x2x4             orderings a second of a core
     python -m benchmarks.explore kimi-k3 --target tpu7x:2x2x4 --plans 20  and Spearman's rank correlation
+    … --profile kimi-k3-tpu7x                                             both by the TPU compiler's cycles
 
 An ordering is put together and simulated whole: every loop over layers with a few trips, a period of Kimi K3 (four
 layers) four times. Seconds are those of the processor.
@@ -17,6 +18,7 @@ from scipy.stats import spearmanr
 
 from schedc.cli.options import ScheduleOptions
 from schedc.cost.machine import Machine
+from schedc.cost.profile import read_profile
 from schedc.explore.fast.anneal import anneal
 from schedc.explore.fast.evaluate import evaluate
 from schedc.explore.fast.ordering import ordering_of, step_ns
@@ -36,10 +38,12 @@ def main() -> None:
     parser.add_argument("--devices", type=int)
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--plans", type=int, default=0)
+    parser.add_argument("--profile")
     given = parser.parse_args()
     options = ScheduleOptions(target=given.target, devices=given.devices, context=given.context)
     request = options.request(load_spec(given.model))
-    setting = Setting(request.spec, request.shape, request.target, Machine.of(request.target))
+    pricing = None if given.profile is None else read_profile(given.profile)
+    setting = Setting(request.spec, request.shape, request.target, Machine.of(request.target, pricing))
     ready = prepared(setting)
     plan = run_policy("ring", ready.problem, {"slot_mib": 4.0})
     model = ready.model(plan)

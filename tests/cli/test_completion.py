@@ -24,7 +24,7 @@ def completed(line: str) -> list[str]:
     [
         ("schedc compile kimi-k3", {"kimi-k3", "kimi-k3-mini"}),
         ("schedc compile kimi-k3 --policy double", {"double_buffer"}),
-        ("schedc compile kimi-k3 --plan kimi", {"kimi-k3"}),
+        ("schedc compile qwen3.5-27b --plan qwen", {"qwen3.5-27b"}),
         ("schedc compile kimi-k3 --target v6", {"v6e:2x2"}),
         ("schedc explore kimi-k3 --policies ring,double", {"ring,double_buffer"}),
         ("schedc inspect timeline smollm2-135m --against just", {"just_in_time"}),
