@@ -15,7 +15,9 @@ def arranged(group: Any, arguments: Sequence[str]) -> tuple[list[str], bool]:
     What is the value of an option stays, as in `--prompt -v`, and so does all after `--`. `group` is typer's.
     """
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    first, rest, json = [], [], []
+    first: list[str] = []
+    rest: list[str] = []
+    json: list[str] = []
     for argument, is_value in _told_apart(group, arguments[:end]):
         place = rest if is_value else first if argument in WHOLE else json if argument == JSON else rest
         place.append(argument)

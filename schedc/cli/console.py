@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from schedc.cli.piped import Trimmed
+from schedc.cli.piped import trimmed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +53,7 @@ def to_stdout() -> "Console":
 
     if sys.stdout.isatty():
         return Console(highlight=False, markup=False, emoji=False)
-    return Console(file=Trimmed(sys.stdout), width=PIPED_WIDTH, highlight=False, markup=False, emoji=False)
+    return Console(file=trimmed(sys.stdout), width=PIPED_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def to_stderr() -> "Console":

@@ -2,7 +2,7 @@
 
 import io
 import re
-from typing import TextIO
+from typing import TextIO, cast
 
 _TRAILING = re.compile(r" +(?=\n)")
 
@@ -30,3 +30,7 @@ class Trimmed(io.TextIOBase):
 
     def isatty(self) -> bool:
         return False
+
+
+def trimmed(file: TextIO) -> TextIO:
+    return cast(TextIO, Trimmed(file))

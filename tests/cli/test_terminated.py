@@ -17,6 +17,6 @@ def test_a_compilation_that_is_terminated_leaves_no_draft(tmp_path: Path) -> Non
     while process.poll() is None and not list(tmp_path.iterdir()):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (128 + signal.SIGTERM, "")
+    out, error = process.communicate(timeout=60)
+    assert (process.returncode, out) == (128 + signal.SIGTERM, ""), error
     assert list(tmp_path.iterdir()) == []
