@@ -9,6 +9,7 @@ from schedc.ir.program import BLOCKS, Await, Barrier, Op, Program, RemoteStart, 
 from schedc.ir.verify.linear import Atoms
 from schedc.ir.verify.logic import Condition, Facts, Logic
 from schedc.ir.verify.source import Source
+from schedc.ir.verify.state import Counters
 from schedc.ir.verify.verdict import Place, Refusal
 
 _MOST_REFUSALS = 20
@@ -41,6 +42,9 @@ class Context:
     """The text of conditions that were left open."""
     versions: dict[Hashable, int] = field(default_factory=dict)
     """Numbers of what is known of a scalar array: the same number for the same knowledge, on every device."""
+
+    counters: dict[Counters, Counters] = field(default_factory=dict)
+    """Those with which devices communicated, once each."""
 
     def __post_init__(self) -> None:
         program = self.program

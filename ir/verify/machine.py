@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import count
 
 from schedc.ir.program import Op
@@ -260,4 +261,9 @@ class Machine:
 
 def elsewhere(target: Access) -> Access:
     """The rows of a transfer at the end that is not on this device: they conflict with nothing here."""
-    return Access("", target.storage, 0, target.rows, 0, 0, 0, 0, 0)
+    return _elsewhere(target.storage, target.rows)
+
+
+@cache
+def _elsewhere(storage: str, rows: int) -> Access:
+    return Access("", storage, 0, rows, 0, 0, 0, 0, 0)

@@ -10,7 +10,7 @@ from schedc.ir.verify.context import Context
 from schedc.ir.verify.devices.events import Event, Post
 from schedc.ir.verify.logic import Facts
 from schedc.ir.verify.machine import Machine, elsewhere
-from schedc.ir.verify.state import Access, Element, Transfer
+from schedc.ir.verify.state import Access, Counters, Element, Transfer
 
 
 class Recorder(Machine):
@@ -21,6 +21,11 @@ class Recorder(Machine):
     def __init__(self, context: Context, rank: int, world: Facts) -> None:
         super().__init__(context, rank, world)
         self.events: list[Event] = []
+
+    def now(self) -> Counters:
+        """The same object for the same counters on every device: there are as many as messages."""
+        counters = super().now()
+        return self.context.counters.setdefault(counters, counters)
 
     def skips(self, op: Op) -> bool:
         """No operand of a computation and no local transfer decides what is communicated."""
@@ -36,11 +41,12 @@ class Recorder(Machine):
     def remote_start(
         self, index: int, source: Access, target: Access, peer: int, sent: Element, arrived: Element
     ) -> None:
-        arrival = Transfer(index, self.now(), elsewhere(target), target, arrived, self.facts, device=self.rank)
+        now = self.now()
+        arrival = Transfer(index, now, elsewhere(target), target, arrived, self.facts, device=self.rank)
         posts = [Post(peer, arrived, source.rows, arrival)]
         if sent[0] in self.context.shared:
             posts.append(Post(self.rank, sent, source.rows))
-        self._record("post", posts=tuple(posts))
+        self.events.append(Event("post", self.index(), now, tuple(posts)))
 
     def wait(self, element: Element, rows: int) -> None:
         self.take(element, rows)
