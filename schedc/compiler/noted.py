@@ -65,7 +65,7 @@ def seen(copies: Copies, one: Recorded, trip: int, spec: ModelSpec, active: Sequ
     exact, rounded = noted(copies.exact), noted(copies.rounded)
     words = copies.words[one.array]
     words = words.reshape(len(words), -1, one.members, one.rows, LANES)[:, trip]
-    for member in _chosen(copies, layer, value, len(exact), rows):
+    for member in chosen(copies, layer, value, len(exact), rows):
         expected = exact[member].reshape(len(rows), -1)
         parts = [held(part, value, device, member, expected.shape) for device, part in enumerate(words)]
         size = max(LEAST, float(np.abs(expected[rows]).max()) if rows.any() else 0.0)
@@ -80,11 +80,15 @@ def seen(copies: Copies, one: Recorded, trip: int, spec: ModelSpec, active: Sequ
             yield Seen(one.phase, layer, name, device, got.reshape(shape), exact[member], limit)
 
 
-def _chosen(copies: Copies, layer: int | None, value: Value, members: int, active: np.ndarray) -> Sequence[int]:
-    """Which members there are copies of: those that a row that counts has chosen."""
+def chosen(copies: Copies, layer: int | None, value: Value, members: int, active: np.ndarray) -> Sequence[int]:
+    """Which members there are copies of: those that a row that counts has chosen, rounded or not.
+
+    Where rounding decides between two that are nearly equal, a kernel may have taken either.
+    """
     if value.members is None or layer is None:
         return range(members)
-    return sorted({int(winner) for winner in copies.exact.layers[layer]["mlp.winners"][active].reshape(-1)})
+    exact, rounded = (notes.layers[layer]["mlp.winners"][active] for notes in (copies.exact, copies.rounded))
+    return sorted({int(winner) for winner in np.intersect1d(exact, rounded)})
 
 
 def _results(

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedc.compiler.noted import held
+from schedc.compiler.noted import Copies, chosen, held
 from schedc.compiler.recording import phases_of, recorded
 from schedc.lower.graph import Grain, StepGraph, StepShape
 from schedc.lower.step import StepLowering
-from schedc.lower.values import KEPT, LOGITS
+from schedc.lower.values import KEPT, LOGITS, Piece, Value
 from schedc.placement.rules import PlacementRules
 from schedc.reference.notes import EACH
-from schedc.reference.reference import Reference
+from schedc.reference.reference import Noted, Reference
 from schedc.spec.model import ModelSpec
+from schedc.weights.layout import Members
 from schedc.weights.random_weights import RandomWeights
 from tests.reference.moe_specs import FEATURES as EXPERTS
 from tests.reference.recurrent_specs import FEATURES as RECURRENT
@@ -104,10 +105,19 @@ def test_devices_with_tiles_in_turn_compare_what_they_have_combined():
     assert values["attend"] == ["kept"] and values["combine"] == ["attn.mixed"]
 
 
+def test_experts_that_rounding_chooses_or_not_are_not_compared():
+    """A kernel has no copy of one that it has not chosen. Rows that do not count choose nothing."""
+    exact, rounded = (
+        Noted(({"mlp.winners": np.array(winners)},), {}) for winners in ([[0, 6], [3, 5]], [[1, 0], [3, 5]])
+    )
+    each = Value("mlp.experts.*.up", "b", (), members=Members(0, 8, 8))
+    for active, members in (([True, False], [0]), ([True, True], [0, 3, 5])):
+        assert chosen(Copies((), {}, exact, rounded), 0, each, 8, np.array(active)) == members
+    assert list(chosen(Copies((), {}, exact, rounded), 0, Value("mlp.out", "b", ()), 1, np.array([True, True]))) == [0]
+
+
 def test_numbers_of_a_buffer_come_as_columns():
     """A head of 3 columns in the lanes 64 … of rows 4 r + 1, another shifted by one device, words of two bf16."""
-    from schedc.lower.values import Piece, Value
-
     words = np.arange(1 * 12 * 128, dtype=np.float32).reshape(1, 12, 128)
     value = Value("v", "b", (Piece(0, 3, 1, 4, 1, 64, step=3, ring=2),))
     for device, columns in ((0, slice(0, 3)), (1, slice(3, 6))):
