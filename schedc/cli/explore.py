@@ -148,8 +148,9 @@ def _plans(
         return {request.policy: Planned(of, plan)}, facts_of(found)
     if options.plan or request.policy != DEFAULT_POLICY:
         plan = run_policy(request.policy, prepared(setting).problem, dict(request.settings or {}))
-        stem = Path(request.policy.removeprefix(SHIPPED)).stem
-        return {f"plan {stem}" if options.plan else request.policy: Planned(setting, plan)}, {}
+        text = request.policy
+        named = text.removeprefix(SHIPPED) if text.startswith(SHIPPED) else Path(text).stem
+        return {f"plan {named}" if options.plan else request.policy: Planned(setting, plan)}, {}
     return {}, {}
 
 
