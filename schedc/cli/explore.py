@@ -129,7 +129,7 @@ def _setting(request: "Request", assumed: SearchedPredictOptions) -> "Setting":
 
     spec, shape, target = request.spec, request.shape, request.target
     setting = Setting(spec, shape, target, assumed.machine(target), assumed.load())
-    require_hbm(spec, shape, target, schedule(spec, shape, target), lambda *other: schedule(*other, target))
+    require_hbm(spec, shape, target, schedule(spec, shape, target), lambda model, size: schedule(model, size, target))
     return setting
 
 
