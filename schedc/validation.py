@@ -81,6 +81,8 @@ def _message(kind: str, context: dict[str, Any], fallback: str) -> str:
             return f"must be more than {context['gt']:g}, not {{}}"
         case "greater_than_equal":
             return f"must be at least {context['ge']:g}, not {{}}"
+        case "less_than_equal":
+            return f"must be at most {context['le']:g}, not {{}}"
         case "finite_number":
             return "must be a finite number, not {}"
         case "too_short" | "string_too_short":

@@ -69,6 +69,8 @@ def diff(
 
     if html is not None:
         require_page(html)
+    if first == second == "-":
+        raise UserError("-: stdin has one program; give the other one as a file")
     both = []
     for name, text, extra in (("--a", first, of_first), ("--b", second, of_second)):
         asked = _with(options, extra, name)
@@ -107,7 +109,7 @@ def _with(shared: ScheduleOptions, text: str, option: str) -> ScheduleOptions:
     def keep(options: ScheduleOptions) -> None:
         taken.append(options)
 
-    app = typer.Typer(add_completion=False)
+    app = typer.Typer(add_completion=False, context_settings={"help_option_names": []})
     app.command()(with_schedule_options(keep))
     try:
         typer.main.get_command(app).main(shlex.split(text), prog_name=option, standalone_mode=False)

@@ -63,7 +63,7 @@ def explore(
     """
     from schedc.cli.explore_search import write_found
     from schedc.cli.explore_view import show, show_ablations, show_reached, write_csv
-    from schedc.cli.files import require_writable
+    from schedc.cli.files import require_different, require_suffix, require_writable
     from schedc.cli.pictures import require_picture
     from schedc.cli.planned import with_assumed
     from schedc.explore.compare import compared, policies_named
@@ -76,11 +76,16 @@ def explore(
     for path in (output, csv, search.state):
         if path is not None:
             require_writable(path)
+    if output is not None:
+        require_suffix(output, (".yaml", ".yml"), "a plan is written as")
+    require_different({"--output": output, "--plot": plot, "--csv": csv, "--state": search.state})
     request, assumed = options.request(load_spec(model), rows), with_assumed(assumed, options.plan)
     setting = _setting(request, assumed)
     searching = request.policy in SEARCHES
     if output is not None and not searching:
         raise UserError("--output is for the plan of a search: give --policy search or --policy optimal too")
+    if search.vary and request.policy != "search":
+        raise UserError(f"--vary {search.vary}: is for a search: give --policy search too")
     named = policies_named(policies or ("ring,double_buffer" if searching or options.plan else "all"))
     with executor_at(search.executor, search.jobs) as run:
         plans, facts = _plans(setting, request, options, search, run, json)

@@ -1,5 +1,6 @@
 """The search of `schedc explore`: run with a progress bar, its result proven and written as a file."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,7 +142,7 @@ def write_found(
             **{**given, "routing": given["routing"] or "uniform", "experts": load.experts, "seed": load.seed}
         ),
         settings=effort if request.policy == "search" else dict(request.settings or {}),
-        found_by=" ".join(["schedc", *sys.argv[1:]]),
+        found_by=shlex.join(["schedc", *sys.argv[1:]]),
         predicted_us=row.step_us,
         priced_by=of.setting.machine.priced_by,
         plan=plan_part(of.plan),

@@ -1,7 +1,7 @@
 """Writing a file whole or not at all."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,6 +48,14 @@ def require_writable(path: Path) -> None:
         raise UserError(f"{path}: cannot be written: there is no folder {target.parent}")
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{path}: cannot be written: no permission to write in {target.parent}")
+
+
+def require_different(paths: Mapping[str, Path | None]) -> None:
+    """Of options and the files they write. Raises UserError for a file that one would write over what another wrote."""
+    options: dict[Path, str] = {}
+    for option, path in paths.items():
+        if path is not None and (other := options.setdefault(path.resolve(), option)) != option:
+            raise UserError(f"{path}: cannot be written by {other} and {option}; name two files")
 
 
 def write_text(path: Path, text: str) -> None:

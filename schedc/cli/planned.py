@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from schedc.errors import SchedcError, UserError
+from schedc.errors import SchedcError, TargetError, UserError
 
 if TYPE_CHECKING:
     from schedc.cli.options import ScheduleOptions
@@ -53,7 +53,8 @@ def planned(options: "ScheduleOptions", text: str, model: str, rows: int | None)
     file = read_plan(path)
     if options.policy != DEFAULT_POLICY or options.settings:
         raise UserError("--plan says all that a policy says; leave --policy and --set out")
-    asked = {"model": model, "target": options.target, "devices": options.devices, "rows": rows}
+    same = options.target is not None and _target_name(options.target) == _target_name(file.target)
+    asked = {"model": model, "target": None if same else options.target, "devices": options.devices, "rows": rows}
     wrong = [f"{name} {getattr(file, name)}, not {value}" for name, value in asked.items()
              if value is not None and getattr(file, name) != value]  # fmt: skip
     if wrong:
@@ -64,11 +65,21 @@ def planned(options: "ScheduleOptions", text: str, model: str, rows: int | None)
         options,
         plan=None,
         policy=f"{SHIPPED}{text}" if text in list_plans() else text,
-        target=file.target,
+        target=options.target or file.target,
         devices=file.devices,
         **{**said, **given},
     )
     return Planned(text, file, taken, file.rows, tuple(_others(given, said, file)))
+
+
+def _target_name(text: str) -> str:
+    """As a plan has it: with the topology, and the name alone of a chip file of the user's own."""
+    from schedc.target.target import parse_target
+
+    try:
+        return parse_target(text, 1).name
+    except TargetError:
+        return text
 
 
 Assumed = TypeVar("Assumed", bound="PredictOptions")

@@ -38,15 +38,19 @@ class PredictOptions:
             show_default="slowest",
         ),
     ] = None
-    seed: Annotated[int | None, _option("--seed", help="Of the draws of --routing.", show_default="0")] = None
+    seed: Annotated[int | None, _option("--seed", help="Of the draws of --routing.", show_default="0", min=0)] = None
     skew_ns: Annotated[
         float | None,
         _option(
-            "--skew-ns", help="How late other devices are in every exchange.", show_default="the chip's figure", min=0
+            "--skew-ns",
+            help="How late other devices are in every exchange.",
+            show_default="the chip's figure",
+            min=0,
+            max=1e9,
         ),
     ] = None
     clock_mhz: Annotated[
-        float | None, _option("--clock-mhz", help="Of the core.", show_default="the chip's default", min=1)
+        float | None, _option("--clock-mhz", help="Of the core.", show_default="the chip's default", min=1, max=1e5)
     ] = None
     profile: Annotated[
         str | None,
@@ -79,4 +83,6 @@ class PredictOptions:
 class SearchedPredictOptions(PredictOptions):
     """The same beside a search, whose random numbers are --seed."""
 
-    seed: Annotated[int | None, _option("--routing-seed", help="Of the draws of --routing.", show_default="0")] = None
+    seed: Annotated[
+        int | None, _option("--routing-seed", help="Of the draws of --routing.", show_default="0", min=0)
+    ] = None

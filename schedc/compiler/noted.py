@@ -19,6 +19,9 @@ EXACT = 2e-4
 ROUNDED = 2.0**-8
 """What rounding to bf16 once changes, of the largest number of a value, and somewhat more."""
 
+ROUNDED_TO_FP8 = 2.0**-4
+"""The same of rounding to fp8 (e4m3): what a cache keeps may be rounded the other way, and stays so for later steps."""
+
 LEAST = 1e-2
 """Values that are all smaller are compared as if the largest were so large."""
 
@@ -73,7 +76,8 @@ def seen(copies: Copies, one: Recorded, trip: int, spec: ModelSpec, active: Sequ
         if spec.quantization.operand_dtype == "bf16":
             # The reference rounds where a kernel may, but not everywhere where one does.
             rounding = np.abs(rounded[member] - exact[member])[rows]
-            limit += ROUNDED * size + 4 * float(rounding.max() if rounding.size else 0.0)
+            least = ROUNDED_TO_FP8 if spec.kv.dtype == "fp8" else ROUNDED
+            limit += least * size + 4 * float(rounding.max() if rounding.size else 0.0)
         name = value.meaning if value.members is None else value.meaning.replace("*", str(member))
         for device, got in _results(parts, value, expected):
             shape = exact[member].shape

@@ -20,6 +20,29 @@ def executions(program: Program, inputs: Inputs | None = None, rank: int = 0, co
     return _Counter(program, whole, rank, copies).run()
 
 
+def trips_about(program: Program) -> int:
+    """Trips of all loops in a step without going through them: a loop inside of others as often as in their first or in
+    their last trip, whichever is more."""
+    given = {name: [round(value) for value in values] for name, values in default_inputs(program).items()}
+    scalars = {s.name: given.get(s.name) or list(s.values) or [s.low] * s.length for s in program.scalars}
+
+    def element(array: str, index: int) -> int:
+        return scalars[array][min(max(index, 0), len(scalars[array]) - 1)]
+
+    def inside(ops: tuple[Op, ...], first: dict[str, int], last: dict[str, int]) -> int:
+        total = 0
+        for op in ops:
+            if isinstance(op, Loop):
+                trips = max(0, *(evaluate(op.trips, at.__getitem__, element) for at in (first, last)))
+                around = {**first, op.counter: 0}, {**last, op.counter: max(0, trips - 1)}
+                total += trips * (1 + inside(op.body, *around))
+            elif isinstance(op, When | Switch | Phase | Case):
+                total += inside(op.body, first, last)
+        return total
+
+    return inside(program.body, {}, {})
+
+
 class _Counter:
     def __init__(self, program: Program, inputs: dict[str, list[int]], rank: int, copies: bool) -> None:
         self.body, self.rank, self.copies = program.body, rank, copies

@@ -26,6 +26,8 @@ class Planned:
 def policies_named(text: str) -> list[str]:
     """`all`, or names with commas between. Raises UserError for a policy that takes a search, and one that is none."""
     names = [*POLICIES, HAND_WRITTEN] if text == "all" else [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UserError(f"--policies {text}: names none; there are {', '.join((*POLICIES, HAND_WRITTEN))}, or all")
     searches = [name for name in names if name in SEARCHES]
     if searches:
         raise UserError(f"--policies {text}: {', '.join(searches)} tries many plans: ask for it by --policy")

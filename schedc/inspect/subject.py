@@ -11,6 +11,7 @@ from schedc.compiler.output import PROFILE, Output
 from schedc.compiler.passes import Watch
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.written import Source, check_source
+from schedc.cost.executions import trips_about
 from schedc.cost.machine import Machine
 from schedc.cost.prices import table_price
 from schedc.cost.profile import Profile, read_profile
@@ -22,6 +23,9 @@ from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target, parse_target
 from schedc.weights.layout import Layout
+
+MOST_TRIPS = 1_000_000
+"""Of the loops of a program that was written by hand: every execution is simulated, and noted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -109,6 +113,11 @@ def of_source(source: Source, target: Target) -> Subject:
     """With addresses, and proven: what can hang or race has no one timeline. Raises NotProven as `schedc check` does,
     UserError for a computation whose cycles depend on an attribute that it does not have."""
     program = check_source(source, target, Watch()).program
+    if (trips := trips_about(program)) > MOST_TRIPS:
+        raise UserError(
+            f"{source.name}: its loops have about {trips:,} trips in a step; a step of up to {MOST_TRIPS:,} can be "
+            "looked at: give its loops fewer (`schedc check` proves it as it is)"
+        )
     subject = Subject(program=program, target=target, source=source)
     for number, op in enumerate(walk(program.body)):
         try:

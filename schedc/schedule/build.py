@@ -205,7 +205,6 @@ def schedule(
     """Raises SpecError for what cannot be lowered, UserError for an unusable policy or plan."""
     lowering = StepLowering(spec, shape)
     plan = run_policy(policy, problem_of(lowering, target, pricing), dict(settings or {}))
-    _require_semaphores(policy, plan, target)
     attributes: dict[str, Attribute] = {
         "model": spec.name,
         "target": target.name,
@@ -251,17 +250,6 @@ def graph_of(lowering: StepLowering, plan: Plan) -> StepGraph:
         if faults:
             raise UserError("\n".join(["the plan cannot be built:", *(f"  {fault}" for fault in faults)]))
     return graph
-
-
-def _require_semaphores(policy: str, plan: Plan, target: Target) -> None:
-    """Raises UserError before a program is made whose size grows with slots that cannot be."""
-    slots, most = sum(ring.slots for ring in plan.rings), target.capability.semaphores
-    if slots > most:
-        rings = ", ".join(f"{ring.name} {ring.slots}" for ring in plan.rings)
-        raise UserError(
-            f"policy {policy}: rings of {slots} slots in all ({rings}) need a semaphore a slot, and "
-            f"{target.chip.name} has {most}; use fewer slots"
-        )
 
 
 def kernel_name(model: str) -> str:

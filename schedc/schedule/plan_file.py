@@ -37,11 +37,18 @@ from schedc.lower.graph import Order, RowsAre, SumCut
 from schedc.placement.rules import PlacementRules
 from schedc.schedule.plan import Plan, Ring
 from schedc.spec.base import Part
+from schedc.spec.mixers.mla import LatentCache
+from schedc.spec.storage import Format
 from schedc.validation import validate
 from schedc.weights.layout import WordDtype
+from schedc.weights.words import CacheDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
 
 VERSION = 2
+
+MOST_SKEW_NS = 1e9
+MOST_CLOCK_MHZ = 1e5
+"""Beyond them a prediction means nothing, and times are no longer told apart. As the options of `schedc` have them."""
 
 _SHIPPED = Path(__file__).parents[1] / "explore" / "plans"
 
@@ -92,9 +99,9 @@ class AssumedPart(Part):
 
     routing: str = "uniform"
     experts: Literal["slowest", "mean"] = "slowest"
-    seed: int = 0
-    skew_ns: float | None = Field(default=None, ge=0)
-    clock_mhz: float | None = Field(default=None, ge=1)
+    seed: int = Field(ge=0, default=0)
+    skew_ns: float | None = Field(default=None, ge=0, le=MOST_SKEW_NS)
+    clock_mhz: float | None = Field(default=None, ge=1, le=MOST_CLOCK_MHZ)
     profile: str | None = None
 
 
@@ -112,10 +119,10 @@ class PlanFile(Part):
     rows: int = Field(ge=1)
     rows_are: RowsAre = "sequences"
     context: int = Field(ge=1)
-    weights: str | None = None
+    weights: Format | None = None
     weights_of: str | None = None
-    kv: str | None = None
-    latent_cache: str | None = None
+    kv: CacheDtype | None = None
+    latent_cache: LatentCache | None = None
     wire: str | None = None
     collective: str | None = None
     forms: dict[str, str] = Field(default_factory=dict)

@@ -125,12 +125,28 @@ def _ring_names(plan: Plan) -> list[str]:
     return faults + [f"ring {ring.name} has no streams; leave it out" for ring in plan.rings if not ring.streams]
 
 
+def _semaphores(problem: Problem, plan: Plan) -> list[str]:
+    """Slots without a semaphore each: no program is made whose size grows with slots that cannot be."""
+    if problem.target is None:
+        return []
+    most, chip = problem.target.capability.semaphores, problem.target.chip.name
+    slots, faults = sum(ring.slots for ring in plan.rings), []
+    if slots > most:
+        rings = ", ".join(f"{ring.name} {ring.slots}" for ring in plan.rings)
+        faults.append(
+            f"rings of {slots} slots in all ({rings}) need a semaphore a slot, and {chip} has {most}; use fewer slots"
+        )
+    if plan.kv_slots > most:
+        faults.append(f"kv_slots is {plan.kv_slots}; they need a semaphore each, and {chip} has {most}; use fewer")
+    return faults
+
+
 def check_plan(problem: Problem, plan: Plan) -> list[str]:
     """What is missing or impossible in a plan, all at once."""
     problems = list(site_problems(dict(problem.sites), plan.collectives.items(), plan.wires.items()))
     if not problems:
         problem = problem.at(plan)
-    problems += _ring_names(plan)
+    problems += _ring_names(plan) + _semaphores(problem, plan)
     placed = [name for ring_ in plan.rings for name in ring_.streams]
     for stream in problem.streams:
         if placed.count(stream.name) != 1:

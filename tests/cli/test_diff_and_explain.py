@@ -58,6 +58,7 @@ def test_diff_of_the_same_is_said_and_is_no_failure(schedc: Command):
         (("--a", "--set"), "--a '--set': "),
         (("--a", "x"), "--a 'x': "),
         (("--b", "'"), '--b "\'": '),
+        (("--b", "--help"), "--b '--help': No such option: --help"),
     ],
 )
 def test_bad_options_of_one_side_are_refused(schedc: Command, arguments: tuple[str, ...], message: str):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
+
+import pytest
 
 from .conftest import Command
 
@@ -60,3 +63,27 @@ def test_what_cannot_be_written_or_is_no_policy_is_said_before_anything_is_searc
     refused = schedc(*search, "--policies", "ring,rung")
     assert refused.code == 2
     assert "no policy is called 'rung'; did you mean ring?" in refused.err
+    refused = schedc(*search, "--policies", ",")
+    assert (refused.code, "--policies ,: names none; there are ring, " in refused.err) == (2, True)
+    refused = schedc(*search, "-o", "plan.txt")
+    assert (refused.code, "plan.txt: a plan is written as .yaml, .yml" in refused.err) == (2, True)
+    refused = schedc(*search, "-o", "plan.yaml", "--state", "./plan.yaml")
+    assert (refused.code, "cannot be written by --output and --state; name two" in refused.err) == (2, True)
+
+
+def test_what_a_search_varies_is_refused_without_one(schedc: Command) -> None:
+    refused = schedc("explore", "smollm2-135m", *SMALL, "--policies", "ring", "--vary", "wire")
+    assert (refused.code, "--vary wire: is for a search" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("option, most", [("--skew-ns", "1000000000"), ("--clock-mhz", "100000")])
+def test_a_prediction_assumes_no_infinite_figure(schedc: Command, option: str, most: str) -> None:
+    refused = schedc("explore", "smollm2-135m", *SMALL, "--policies", "ring", option, "inf", "--json")
+    assert refused.code == 2
+    assert f"less than or equal to {most}" in json.loads(refused.out)["error"]["message"]
+
+
+def test_seeds_are_not_negative(schedc: Command) -> None:
+    asked = ("gpt-oss-20b", "--devices", "8", "--context", "128", "--policies", "ring", "--routing", "zipf:1.1")
+    refused = schedc("explore", *asked, "--routing-seed", "-1")
+    assert (refused.code, "--routing-seed" in refused.err) == (2, True)

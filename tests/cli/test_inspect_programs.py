@@ -66,6 +66,19 @@ def test_it_is_read_from_stdin_and_shown_beside_another(schedc: Command, mine: P
     )
 
 
+def test_stdin_has_one_program(schedc: Command):
+    assert refused(schedc("diff", "-", "-")) == "-: stdin has one program; give the other one as a file"
+
+
+def test_a_loop_too_long_to_be_simulated_is_proven_and_not_looked_at(schedc: Command, mine: Path):
+    text = mine.read_text(encoding="utf-8")
+    spun = "  loop a < 1000 {\n    loop b < 1000 {\n      compute zero(out: write total[0 +: 8])\n    }\n  }\n"
+    mine.write_text(text.replace("  loop t", f"{spun}  loop t"), encoding="utf-8")
+    assert schedc("check", "mine.ir").code == 0
+    said = refused(schedc("explain", "step", "mine.ir"))
+    assert said.startswith("mine.ir: its loops have about 1,001,010 trips in a step; a step of up to 1,000,000 can be")
+
+
 def test_it_is_priced_by_the_figures_of_the_chip_that_is_given_or_named(schedc: Command, mine: Path):
     def step(*arguments: str) -> float:
         found: float = schedc("explain", "step", *arguments, "--json").json()["step_us"]

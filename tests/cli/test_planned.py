@@ -80,6 +80,43 @@ def test_a_target_that_is_the_default_counts_as_given(schedc: Command, plan: Pat
     assert "is for target tpu7x:2x2x2, not tpu7x:2x2x1" in refused(said)
 
 
+@pytest.mark.parametrize("written, given", [("tpu7x:2x2x1", "tpu7x"), ("tpu7x", "tpu7x:2x2x1")])
+def test_a_target_is_the_same_with_and_without_its_topology(
+    schedc: Command, plan: Path, written: str, given: str
+) -> None:
+    plan.write_text(plan.read_text().replace("target: tpu7x:2x2x1", f"target: {written}"))
+    said = schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--target", given, "--no-check", "--json")
+    assert said.json()["cost"]["step_us"] == predicted(plan)
+
+
+def test_a_plan_for_a_chip_of_the_users_own_is_compiled_for_its_file(schedc: Command, tmp_path: Path) -> None:
+    (tmp_path / "chip.yaml").write_text("base: tpu7x\n")
+    step = ("smollm2-135m", "--target", "./chip.yaml", "--context", "128")
+    assert schedc("explore", *step, *SEARCH, "-o", "plan.yaml").code == 0
+    made = schedc("compile", *step[:3], "--plan", "plan.yaml", "--no-check", "--json").json()
+    assert made["cost"]["step_us"] == predicted(tmp_path / "plan.yaml")
+    assert "is given as a file, ./chip.yaml" in refused(schedc("compile", step[0], "--plan", "plan.yaml"))
+
+
+@pytest.mark.parametrize(
+    "had, damaged, fault",
+    [
+        ("context: ", "weights: int3\ncontext: ", "weights: must be 'bf16', "),
+        ("context: ", "kv: int8\ncontext: ", "kv: must be 'bf16', 'f32' or 'fp8', not 'int8'"),
+        ("context: ", "latent_cache: none\ncontext: ", "latent_cache: must be 'absorbed' or 'expanded', not 'none'"),
+        ("seed: 0}", "seed: -1}", "assumed.seed: must be at least 0, not -1"),
+        ("seed: 0}", "seed: 0, skew_ns: 1.0e+300}", "assumed.skew_ns: must be at most 1e+09, not 1e+300"),
+        ("  kv_slots: ", "  kv_slots: 100000000", "they need a semaphore each, and tpu7x has 3831; use fewer"),
+    ],
+)
+def test_what_no_step_can_have_is_refused_before_anything_is_made_of_it(
+    schedc: Command, plan: Path, had: str, damaged: str, fault: str
+) -> None:
+    assert had in plan.read_text()
+    plan.write_text(plan.read_text().replace(had, damaged, 1))
+    assert fault in refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check"))
+
+
 def test_a_file_of_the_first_version_leaves_wires_to_the_command_line(schedc: Command, plan: Path) -> None:
     later = ("version", "rows_are", "wire", "collective", "placement", "assumed", "settings", "priced_by")
     lines = [line for line in plan.read_text().splitlines() if not line.startswith(later)]

@@ -1,6 +1,6 @@
 """How often a step executes what: scalars are set as the core sets them."""
 
-from schedc.cost.executions import executions
+from schedc.cost.executions import executions, trips_about
 from schedc.ir.program import Compute, walk
 from schedc.ir.text_parse import parse_program
 
@@ -34,3 +34,11 @@ def test_a_loop_runs_as_often_as_the_scalar_says_that_every_copy_of_an_unrolled_
     assert counts([1, 2, 5, 3], copies=False)["zero"] == 5
     assert counts([1, 2, 5, 3], copies=True)["zero"] == 5
     assert counts([0, 0, 0, 0], copies=False)["zero"] == 0
+
+
+def test_trips_are_told_without_going_through_them() -> None:
+    program = parse_program(
+        "program p {\n  pool work\n  buffer a in work rows=8\n  loop i < 1000000 {\n    loop j < i + 1 {\n"
+        "      loop k < 5 - j {\n        compute zero(out: write a[0 +: 8])\n      }\n    }\n  }\n}\n"
+    )
+    assert trips_about(program) == 1_000_000 * (1 + 1_000_000 * (1 + 5))
