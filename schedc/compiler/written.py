@@ -25,6 +25,8 @@ from schedc.schedule.build import capacity_rows
 from schedc.target.target import Target, parse_target
 
 DEFAULT_TARGET = "tpu7x:2x2x1"
+_MOST_SHOWN = 200
+"""Characters of a line beside a fault."""
 
 
 class ProgramSyntaxError(UserError):
@@ -190,7 +192,13 @@ def _position(source: Source, place: Place | None) -> tuple[int, int] | None:
 
 
 def excerpt(text: str, place: tuple[int, int], note: str = "") -> list[str]:
-    """The line at (line, column), and a caret below the column; tabs stay tabs, so that both are as wide."""
-    line = text.split("\n")[place[0] - 1].rstrip("\r")
-    below = "".join(c if c == "\t" else " " for c in line[: place[1] - 1])
+    """The line at (line, column), and a caret below the column; tabs stay tabs, so that both are as wide.
+
+    Of a long line what is around the column; what cannot be printed is a mark.
+    """
+    whole, column = text.split("\n")[place[0] - 1].rstrip("\r"), place[1] - 1
+    first = max(0, column - _MOST_SHOWN // 2) if len(whole) > _MOST_SHOWN else 0
+    shown = whole[first : first + _MOST_SHOWN]
+    line = "".join(c if c == "\t" or c.isprintable() else "\ufffd" for c in shown)
+    below = "".join(c if c == "\t" else " " for c in line[: column - first])
     return [f"{place[0]:>6} | {line}", f"{'':>6} | {below}^{f' {note}' if note else ''}"]

@@ -38,10 +38,9 @@ from schedc.placement.rules import PlacementRules
 from schedc.schedule.plan import Plan, Ring
 from schedc.spec.base import Part
 from schedc.spec.mixers.mla import LatentCache
-from schedc.spec.storage import Format
+from schedc.spec.storage import CacheFormat, Format
 from schedc.validation import validate
 from schedc.weights.layout import WordDtype
-from schedc.weights.words import CacheDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
 
 VERSION = 2
@@ -121,7 +120,7 @@ class PlanFile(Part):
     context: int = Field(ge=1)
     weights: Format | None = None
     weights_of: str | None = None
-    kv: CacheDtype | None = None
+    kv: CacheFormat | None = None
     latent_cache: LatentCache | None = None
     wire: str | None = None
     collective: str | None = None

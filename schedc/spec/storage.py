@@ -13,6 +13,8 @@ Format = Literal["bf16", "f32", "int8", "fp8", "fp8_block128", "int4_g32", "int4
 """int8: a scale a column; fp8 (e4m3): a scale a tensor, or one a block of 128×128; int4: a scale a group of inputs of a
 column; mxfp4: a power of two a group of 32; nvfp4: an fp8 scale a group of 16, times one of the tensor."""
 
+CacheFormat = Literal["bf16", "f32", "fp8"]
+
 Family = Literal["attention", "decay", "dense", "experts", "shared", "router", "head"]
 """A family of projections: of mixers, of decays and betas of mixers with state, of dense feed-forwards, routed experts,
 shared experts, routers, the output."""
@@ -23,7 +25,7 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 class KvCache(Part):
     """The cache of keys and values in HBM. paged: a page is a tile of `page_tokens`, found by a table."""
 
-    dtype: Literal["bf16", "f32", "fp8"] = "bf16"
+    dtype: CacheFormat = "bf16"
     layout: Literal["contiguous", "paged"] = "contiguous"
     page_tokens: int | None = Field(default=None, gt=0, description="of a paged cache")
 

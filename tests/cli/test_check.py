@@ -220,6 +220,13 @@ def test_a_syntax_error_shows_the_line_and_a_caret(schedc: Command) -> None:
     })  # fmt: skip
 
 
+def test_of_a_long_line_what_is_around_the_fault_is_shown(schedc: Command) -> None:
+    Path("long.ir").write_text("program p {" + " " * 5000 + "\0" + "x" * 5000)
+    first, line, caret = refused(schedc("check", "long.ir")).splitlines()
+    assert first.startswith("long.ir:1:5012: expected ") and max(len(line), len(caret)) < 220
+    assert line[caret.index("^")] == "\ufffd"
+
+
 def test_what_is_no_text_or_not_there_is_refused(schedc: Command) -> None:
     Path("b.ir").write_bytes(b"program \xff")
     Path("folder").mkdir()

@@ -44,6 +44,13 @@ def test_llo_wants_a_folder_and_a_phase_for_its_bundles(schedc: Command):
 
 
 @pytest.mark.kernel
+def test_llo_takes_a_folder_of_several_rows_and_no_program(schedc: Command):
+    schedc(*COMPILE, "--rows", "2", "--no-check")
+    Path("k/kernel.py").write_text("")
+    assert "kernel.py is not the kernel of program.ir" in refused(schedc("inspect", "llo", "k"))
+    assert "bundles are of a kernel that was compiled" in refused(schedc("inspect", "llo", "k/program.ir"))
+
+
 def test_after_a_check_the_bundles_are_there_at_once(schedc: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from schedc.backends.pallas.aot import compile as aot
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from schedc.compiler.noted import Copies, chosen, held
-from schedc.compiler.recording import phases_of, recorded
+from schedc.compiler.noted import EXACT, ROUNDED, ROUNDED_TO_FP8, Copies, chosen, held, seen
+from schedc.compiler.recording import Recorded, phases_of, recorded
 from schedc.lower.graph import Grain, StepGraph, StepShape
 from schedc.lower.step import StepLowering
 from schedc.lower.values import KEPT, LOGITS, Piece, Value
@@ -134,3 +134,20 @@ def test_numbers_of_a_buffer_come_as_columns():
     halves[0, 0, 5] = 0x40003F80  # 1.0 in the even row, 2.0 in the odd one
     got, _ = held(halves, Value("v", "b", (Piece(0, 1, 0, 1, 16, 5),), "bf16"), 0, 0, (2, 1))
     assert got.tolist() == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize(
+    "stored, arithmetic, rounding",
+    [("bf16", "bf16", ROUNDED), ("fp8", "bf16", ROUNDED_TO_FP8), ("f32", "f32", 0.0)],
+)
+def test_what_may_differ_is_what_the_coarsest_rounding_of_a_step_changes(
+    stored: str, arithmetic: str, rounding: float
+) -> None:
+    """A number in the cache that is rounded the other way is no difference of a later step."""
+    spec = small_spec(kv={"dtype": stored}, quantization={"weights": arithmetic})
+    exact = np.array([[2.0, -1.0]], np.float32)
+    noted = Noted((), {"v": exact})
+    one = Recorded(0, "p", (), Value("v", "b", (Piece(0, 2, 0, 1, 1),)), "a", 1)
+    copies = Copies((one,), {"a": np.zeros((1, 1, 128), np.int32)}, noted, noted)
+    (found,) = seen(copies, one, 0, spec, [True])
+    assert found.limit == pytest.approx((EXACT + rounding) * 2.0)

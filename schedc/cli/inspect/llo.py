@@ -56,7 +56,7 @@ def llo(
     if listing and phase is None:
         raise UserError("--bundles prints those of one phase; name it")
     stages = Stages()
-    subject = subject_of(folder, ScheduleOptions(), 1)
+    subject = subject_of(folder, ScheduleOptions(), None)
     with stages.stage("TPU compiler") as say:
         made = bundles_of(subject, timeout, say, lines)
     shown = made.phases if phase is None else (made.phase(phase),)
