@@ -9,6 +9,7 @@ from typing import Any
 from schedc.cost.bounds import bounds
 from schedc.cost.simulate import Stuck, inputs_of, simulate
 from schedc.cost.timeline import Timeline
+from schedc.cost.traced import simulate_traced
 from schedc.errors import SchedcError
 from schedc.explore.setting import Prepared, rows_needed
 from schedc.ir.program import ROW_BYTES, Barrier, Program, RemoteStart, Signal, walk
@@ -55,7 +56,7 @@ def row(name: str, ready: Prepared, plan: Plan) -> Row:
         timeline = simulate(program, ready.setting.machine, given, events=True)
     except (SchedcError, Stuck) as error:
         return Row(name, reason=str(error).partition("\n")[0])
-    least = bounds(program, ready.setting.machine, timeline, given)
+    least = bounds(program, ready.setting.machine, simulate_traced(program, ready.setting.machine, given), given)
     return Row(
         name,
         step_us=_us(timeline.step_ns),
