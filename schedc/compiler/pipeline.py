@@ -76,7 +76,7 @@ def build(request: Request, watch: Watch | None = None) -> tuple[Schedule, Progr
     policy, settings = request.policy, request.settings
     with watch.timed("schedule"):
         made = schedule(spec, shape, target, policy, settings)
-    require_hbm(spec, shape, target, made, lambda *other: schedule(*other, target, policy, settings))
+    require_hbm(spec, shape, target, made, lambda model, step: schedule(model, step, target, policy, settings))
     watch.after("schedule", made.program, limits_of(target))
     try:
         with watch.timed("allocate"):

@@ -11,7 +11,7 @@ from schedc.lower.mixers.kda import KdaLowering
 from schedc.lower.mixers.mla import MlaLowering
 from schedc.lower.parts import Part
 
-MLA = {"absorbed": MlaLowering, "expanded": ExpandedMlaLowering}
+MLA: Mapping[str, Callable[..., Part]] = {"absorbed": MlaLowering, "expanded": ExpandedMlaLowering}
 """By what the cache keeps."""
 
 MIXERS: Mapping[str, Callable[..., Part]] = {
