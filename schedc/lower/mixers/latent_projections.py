@@ -26,6 +26,7 @@ class LatentProjections:
     """
 
     cache: CacheStream
+    output_bias: str | None = None
 
     def __init__(
         self, mla: Mla, spec: ModelSpec, shape: StepShape, place: Place, source: Region, rope: Region | None
@@ -36,7 +37,7 @@ class LatentProjections:
         self.source, self.rope = source, rope
         self.dtype, self.stored = spec.quantization.operand_dtype, spec.quantization.format("attention")
         self.latent_panels, self.key_panels = ceil_div(mla.kv_rank, LANES), ceil_div(mla.rope_dim, LANES)
-        self.output, self.output_bias, self.meaning = place.named("attention_out"), None, "attn.o"
+        self.output, self.meaning = place.named("attention_out"), "attn.o"
         heads, named, layers = self.heads, place.named, place.layers
         entering = {
             "token": [
