@@ -9,8 +9,8 @@ from .conftest import Command, Said
 
 
 def verify(schedc: Command, monkeypatch: pytest.MonkeyPatch, problems: tuple[str, ...], *options: str) -> Said:
-    def found(request: Any, progress: Any, seconds: float, dump: bool, reproducer: Any) -> Any:
-        assert (request.shape.rows, seconds, dump, reproducer) == (2, 600, False, None)
+    def found(request: Any, progress: Any, seconds: float, dump: tuple[str, ...], reproducer: Any) -> Any:
+        assert (request.shape.rows, seconds, dump, reproducer) == (2, 600, (), None)
         lines = [("interpreter", "has an answer")]
         return SimpleNamespace(problems=problems, lines=lambda: lines, to_dict=lambda: {"problems": list(problems)})
 

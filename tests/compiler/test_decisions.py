@@ -67,7 +67,7 @@ def test_placement_is_told_in_bytes_a_device_of_every_other_rule(experts: tuple[
     attention = of(experts, "placement", "attention")
     assert attention.cost == here and attention.alternatives[0].name == "replicated"
     assert attention.alternatives[0].cost > here
-    assert any("not supported" in other.note for other in of(experts, "placement", "kv").alternatives)
+    assert any("none of the 8 kv heads" in other.note for other in of(experts, "placement", "kv").alternatives)
 
 
 def test_tiles_rings_and_the_caches_tile_are_those_of_the_program():

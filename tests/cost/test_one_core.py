@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from machines import round_machine
 from test_links import DECLARED, TO_THE_SIBLING
@@ -35,6 +35,7 @@ def ended(order: tuple[Job, ...]) -> float:
     return latest
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JOBS)
 def test_no_order_of_jobs_beats_jacksons_schedule(jobs: list[Job]) -> None:
     bound = jackson(jobs)
