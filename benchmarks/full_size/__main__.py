@@ -116,12 +116,21 @@ def run(cases: list[Case], pythons: list[str], again: bool, timeout: float) -> i
             rows = {key: row for key, row in rows.items() if key[:3] != made.key[:3] or row.program == made.program}
             rows[made.key] = made
             predicted.pop(made.key, None)
-            write_table(sorted(rows.values(), key=lambda row: (order[row.key[:3]], row.jax)))
+            _write(rows, order)
             taken = time.monotonic() - began
             print(f"{case.label}, jax {jax}: {made.compile_seconds:.1f} s in the compiler, {taken:.0f} s", flush=True)
     rows = {row.key: row for row in read_table() if row.key[:3] in order} | predicted
-    write_table(sorted(rows.values(), key=lambda row: (order[row.key[:3]], row.jax)))
+    _write(rows, order)
     return failed
+
+
+def _write(rows: Mapping[Key, Row], order: Mapping[tuple[str, int, int], int]) -> None:
+    """In the order of the cases. A program is proven for one line of jax, and the others read that from the cache."""
+    proofs: dict[str, float] = {}
+    for row in rows.values():
+        proofs[row.program] = max(proofs.get(row.program, 0.0), row.prove_seconds)
+    whole = [replace(row, prove_seconds=proofs[row.program]) for row in rows.values()]
+    write_table(sorted(whole, key=lambda row: (order[row.key[:3]], row.jax)))
 
 
 def _predicted_anew(
