@@ -155,6 +155,10 @@ for module in COMMANDS:
     module.register(app)
 
 
+class Terminated(BaseException):
+    """The process was told to end. No SystemExit: that of a user's policy is reported as the policy's failure."""
+
+
 def _unwind_when_terminated() -> None:
     """So that drafts are removed, and processes that were started end. What was forked from this one ends at once."""
     own = os.getpid()
@@ -162,7 +166,7 @@ def _unwind_when_terminated() -> None:
     def terminate(number: int, frame: object) -> None:
         if os.getpid() != own:
             os._exit(128 + number)
-        sys.exit(128 + number)
+        raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
 
@@ -174,6 +178,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as in `schedc inspect ir … | head`
         sys.stderr.close()
         sys.exit(1)
+    except Terminated:
+        sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":

@@ -20,3 +20,20 @@ def test_a_compilation_that_is_terminated_leaves_no_draft(tmp_path: Path) -> Non
     out, error = process.communicate(timeout=60)
     assert (process.returncode, out) == (128 + signal.SIGTERM, ""), error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_policy_does_not_hold_up_a_termination(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, time\n"
+        "def policy(problem):\n"
+        "    pathlib.Path('reached').touch()\n"
+        "    time.sleep(60)\n"
+    )  # fmt: skip
+    command = [sys.executable, "-m", "schedc.cli.main", "compile", "smollm2-135m", "--policy", "slow.py:policy"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "reached").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, error = process.communicate(timeout=30)
+    assert (process.returncode, out) == (128 + signal.SIGTERM, ""), error
+    assert "failed" not in error
