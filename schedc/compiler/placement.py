@@ -10,6 +10,7 @@ from schedc.errors import CheckFailed, SchedcError, SpecError
 from schedc.ir.program import ROW_BYTES, Array
 from schedc.lower.graph import Grain, StepShape
 from schedc.lower.step import StepLowering
+from schedc.placement.rules import PlacementRules
 from schedc.placement.table import Held, held
 from schedc.schedule.build import Schedule, kv_tokens
 from schedc.spec.latent_cache import other_latent_caches, with_latent_cache
@@ -80,7 +81,7 @@ def placement_report(
     spec: ModelSpec, shape: StepShape, target: Target, layouts: Sequence[Layout], arrays: Iterable[Array]
 ) -> PlacementReport:
     """`layouts` and `arrays` are those of the kernel."""
-    once = _by_family(_least(spec, replace(shape, devices=1))[0])
+    once = _by_family(_least(spec, replace(shape, devices=1, placement=PlacementRules()))[0])
     device = _by_family(layouts)
     statements = held(spec, shape.devices, shape.placement)
     families = tuple(

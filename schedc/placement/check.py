@@ -43,9 +43,12 @@ def _in_turn(spec: ModelSpec, devices: int, rules: PlacementRules) -> Iterator[s
     if rules.attention == "replicated":
         yield "placement.attention: replicated leaves no heads to combine under kv: sequence; use heads"
         return
+    if devices == 1:
+        yield "placement.kv: sequence divides a cache over the devices that read it, and there is one device; use heads"
+        return
     cached = list(dict.fromkeys(at.block.mixer for at in spec.iter_layers() if at.block.mixer.kind in SHARING))
     sharing = [sharing_devices(mixer, devices, rules) for mixer in cached]
-    if devices > 1 and max(sharing, default=1) == 1:
+    if max(sharing, default=1) == 1:
         heads = [cached_heads(mixer, devices, rules).total for mixer in cached]
         have = f"none of the {max(heads)} kv heads is" if heads else "the model has no cache of tokens, so none is"
         yield (

@@ -82,6 +82,26 @@ def test_experts_that_do_not_come_out_with_the_devices_are_refused(schedc: Comma
     )
 
 
+def test_a_split_of_experts_that_is_asked_for_is_told_beside_the_bytes_of_the_whole(schedc: Command) -> None:
+    """What one copy takes does not depend on the rules, which would not come out with one device."""
+    asked = ("inspect", "placement", "deepseek-v2-lite", "--devices", "8", "--json")
+    Path("rules.yaml").write_text("experts: {expert_parallel: 8, tensor_parallel: 1}\n")
+    found, default = families(schedc(*asked, "--placement", "rules.yaml")), families(schedc(*asked))
+    assert found["experts"]["held"][0]["what"] == "8 of 64 experts, 1408 of 1408 columns"
+    assert found["experts"]["once"] == default["experts"]["once"]
+
+
+def test_one_device_has_no_tiles_in_turn(schedc: Command) -> None:
+    Path("rules.yaml").write_text("kv: sequence\n")
+    for command in (("inspect", "placement"), ("compile", "--no-check", "-o", "k")):
+        said = schedc(*command, "smollm2-135m", "--devices", "1", "--placement", "rules.yaml")
+        assert refused(said) == (
+            "smollm2-135m:\n  placement.kv: sequence divides a cache over the devices that read it, and there is one "
+            "device; use heads"
+        )
+    assert not Path("k").exists()
+
+
 def test_a_model_that_one_device_cannot_hold_takes_the_fewest_that_can(schedc: Command) -> None:
     said = schedc("inspect", "placement", "llama-3.1-70b", "--json").json()
     assert said["devices"] == 2

@@ -7,10 +7,14 @@ from schedc.placement.check import problems
 from schedc.placement.rules import PlacementRules
 from schedc.placement.table import held
 from schedc.spec.model import ModelSpec
+from tests.reference.moe_specs import small_moe
 from tests.reference.recurrent_specs import FEATURES as RECURRENT
 from tests.reference.small_specs import latent_spec, small_spec
 
 HEADS, SEQUENCE = PlacementRules(), PlacementRules(kv="sequence")
+
+
+ONE_DEVICE = "placement.kv: sequence divides a cache over the devices that read it, and there is one device; use heads"
 
 
 def gqa(heads: int, kv_heads: int, **model: object) -> ModelSpec:
@@ -64,6 +68,8 @@ def test_the_placement_says_which_tiles_a_device_has(
     [
         (gqa(64, 8), 8, {}, "placement.kv: sequence divides a cache that several devices read, and none of the 8 kv "
          "heads is on more than one of 8 devices; use heads"),
+        (gqa(8, 1), 1, {}, ONE_DEVICE),
+        (latent_spec(), 1, {}, ONE_DEVICE),
         (gqa(28, 4), 8, {}, "placement.kv: sequence divides a cache that several devices read, and none of the 4 kv "
          "heads is on more than one of 8 devices; use heads"),
         (RECURRENT["gated delta"], 8, {}, "placement.kv: sequence divides a cache that several devices read, and the "
@@ -78,6 +84,34 @@ def test_the_placement_says_which_tiles_a_device_has(
 )  # fmt: skip
 def test_what_cannot_be_shared_is_refused(spec: ModelSpec, devices: int, rules: dict[str, str], said: str) -> None:
     assert list(problems(spec, devices, PlacementRules(kv="sequence", **rules))) == [said]
+
+
+@pytest.mark.parametrize("rules", [{"attention": "replicated"}, {"dense": "replicated"}, {"head": "replicated"}])
+def test_one_device_has_all_that_is_asked_to_be_on_every_device(rules: dict[str, str]) -> None:
+    """It changes nothing, and nothing is refused."""
+    asked = PlacementRules(**rules)
+    assert list(problems(gqa(8, 2), 1, asked)) == []
+    assert held(gqa(8, 2), 1, asked) == held(gqa(8, 2), 1, HEADS)
+
+
+@pytest.mark.parametrize(
+    ("experts", "said"),
+    [
+        ((1, 1), []),
+        (
+            (1, 2),
+            ["placement.experts: expert_parallel 1 times tensor_parallel 2 is 2, not the 1 devices that are used"],
+        ),
+        (
+            (2, 1),
+            ["placement.experts: expert_parallel 2 times tensor_parallel 1 is 2, not the 1 devices that are used"],
+        ),
+    ],
+)
+def test_one_device_takes_no_groups_of_experts(experts: tuple[int, int], said: list[str]) -> None:
+    groups, shared_by = experts
+    rules = {"experts": {"expert_parallel": groups, "tensor_parallel": shared_by}}
+    assert list(problems(small_moe(), 1, PlacementRules.model_validate(rules))) == said
 
 
 @pytest.mark.parametrize("spec", [gqa(8, 2), latent_spec(), paged(), RECURRENT["gated delta beside attention"]])
