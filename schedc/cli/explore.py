@@ -89,7 +89,7 @@ def explore(
     named = policies_named(policies or ("ring,double_buffer" if searching or options.plan else "all"))
     with executor_at(search.executor, search.jobs) as run:
         plans, facts = _plans(setting, request, options, search, run, json)
-        table = compared(setting, named, plans, run)
+        table = compared(setting, [name for name in named if name not in plans], plans, run)
     if all(r.step_us is None for r in table):
         raise UserError(f"no schedule of {request.spec.name} can be simulated: {table[0].reason}")
     result: dict[str, Any] = {**({"search": facts} if facts else {}), "rows": [r.to_dict() for r in table]}
@@ -145,18 +145,26 @@ def _plans(
     from schedc.cli.explore_search import facts_of, proven, searched
     from schedc.explore.compare import Planned
     from schedc.explore.setting import prepared
-    from schedc.schedule.registry import DEFAULT_POLICY, SEARCHES, SHIPPED, run_policy
+    from schedc.schedule.registry import DEFAULT_POLICY, SEARCHES, run_policy
 
     if request.policy in SEARCHES:
         found = searched(setting, request, search, run, json)
         plan, of = proven(found) if search.prove else (found.plan, found.setting)
         return {request.policy: Planned(of, plan)}, facts_of(found)
-    if options.plan or request.policy != DEFAULT_POLICY:
-        plan = run_policy(request.policy, prepared(setting).problem, dict(request.settings or {}))
-        text = request.policy
-        named = text.removeprefix(SHIPPED) if text.startswith(SHIPPED) else Path(text).stem
-        return {f"plan {named}" if options.plan else request.policy: Planned(setting, plan)}, {}
+    settings = dict(request.settings or {})
+    if options.plan or settings or request.policy != DEFAULT_POLICY:
+        plan = run_policy(request.policy, prepared(setting).problem, settings)
+        return {_named(request.policy, settings, bool(options.plan)): Planned(setting, plan)}, {}
     return {}, {}
+
+
+def _named(policy: str, settings: dict[str, int | float], is_plan: bool) -> str:
+    """In the table, where a policy at its defaults may stand too."""
+    from schedc.schedule.registry import SHIPPED
+
+    if is_plan:
+        return f"plan {policy.removeprefix(SHIPPED) if policy.startswith(SHIPPED) else Path(policy).stem}"
+    return " ".join((policy, *(f"{key}={value:g}" for key, value in settings.items())))
 
 
 def _best(setting: "Setting", plans: "dict[str, Planned]", table: "list[Row]") -> "tuple[str, Planned] | None":

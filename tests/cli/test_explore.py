@@ -87,3 +87,15 @@ def test_seeds_are_not_negative(schedc: Command) -> None:
     asked = ("gpt-oss-20b", "--devices", "8", "--context", "128", "--policies", "ring", "--routing", "zipf:1.1")
     refused = schedc("explore", *asked, "--routing-seed", "-1")
     assert (refused.code, "--routing-seed" in refused.err) == (2, True)
+
+
+def test_settings_of_the_command_line_have_a_row_of_their_own(schedc: Command) -> None:
+    plain = ("explore", "smollm2-135m", *SMALL, "--policies", "ring", "--json")
+    rows = {row["name"]: row["step_us"] for row in schedc(*plain, "--set", "depth=2").json()["rows"]}
+    assert set(rows) == {"ring", "ring depth=2"}
+    assert rows["ring"] < rows["ring depth=2"]
+    listed = [
+        row["name"]
+        for row in schedc(*plain[:-2], "ring,just_in_time", "--policy", "just_in_time", "--json").json()["rows"]
+    ]
+    assert sorted(listed) == ["just_in_time", "ring"]
