@@ -176,8 +176,8 @@ def compile(
     """Schedule a model, prove the schedule safe, write its kernel. Neither jax nor a TPU is needed.
 
     `settings` are those of the policy. Options: `rows`, `context`, `devices`, `placement` (a file), `rows_are`
-    ("sequences" or "tokens"), `weights`, `kv`, `latent_cache`, `collective`, `wire`, `forms`, `taps`, `logits`; left
-    out, they are as on the command line.
+    ("sequences" or "tokens"), `weights`, `kv`, `latent_cache`, `window_cache`, `collective`, `wire`, `forms`, `taps`,
+    `logits`; left out, they are as on the command line.
 
     Raises SpecError or UserError for bad input, CheckFailed for a schedule that does not fit or is not safe.
     """

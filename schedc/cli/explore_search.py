@@ -133,6 +133,7 @@ def write_found(
         weights_of=options.weights_of,
         kv=options.kv,
         latent_cache=options.latent_cache,
+        window_cache=options.window_cache,
         wire=_by_site(talk.wire, talk.wires) if many else None,
         collective=_by_site(talk.all_reduce, talk.collectives) if many else None,
         forms=dict(shape.forms),

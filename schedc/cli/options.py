@@ -24,6 +24,7 @@ StoredFormat = Literal[
 ]
 CacheFormat = Literal["bf16", "f32", "fp8"]
 LatentCache = Literal["absorbed", "expanded"]
+WindowCache = Literal["context", "ring"]
 RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
 DEFAULT_TARGET = "tpu7x:2x2x1"
@@ -170,6 +171,15 @@ class ScheduleOptions:
             show_default="as the spec says",
         ),
     ] = None
+    window_cache: Annotated[
+        WindowCache | None,
+        _option(
+            "--window-cache",
+            help="Room in the caches of layers with a window or chunks: the whole context, or a ring of what is in"
+            " sight.",
+            show_default="as the spec says",
+        ),
+    ] = None
 
     collective: Annotated[
         str | None,
@@ -219,6 +229,7 @@ class ScheduleOptions:
         from schedc.placement.rules import PlacementRules
         from schedc.schedule.registry import find_policy
         from schedc.spec.latent_cache import with_latent_cache
+        from schedc.spec.window_cache import with_window_cache
         from schedc.target.target import parse_target
         from schedc.weights.families import refuse_unused_formats
 
@@ -242,6 +253,8 @@ class ScheduleOptions:
             spec = spec.model_copy(update={"kv": spec.kv.model_copy(update={"dtype": self.kv})})
         if self.latent_cache is not None:
             spec = with_latent_cache(spec, self.latent_cache)
+        if self.window_cache is not None:
+            spec = with_window_cache(spec, self.window_cache)
         find_policy(self.policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
         rules = self.placement or PlacementRules()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from schedc.schedule.plan_file import PlanFile
 
 _FREE = (
-    "rows_are", "context", "weights", "weights_of", "kv", "latent_cache", "wire", "collective", "forms", "taps",
-    "placement",
+    "rows_are", "context", "weights", "weights_of", "kv", "latent_cache", "window_cache", "wire", "collective", "forms",
+    "taps", "placement",
 )  # fmt: skip
 """What may be asked for in another way than the plan was found for; it then is another step, and said to be."""
 
@@ -121,6 +121,7 @@ def _said(file: "PlanFile") -> dict[str, Any]:
         "weights_of": file.weights_of,
         "kv": file.kv,
         "latent_cache": file.latent_cache,
+        "window_cache": file.window_cache,
         "wire": file.wire,
         "collective": file.collective,
         "forms": [f"{stored}={form}" for stored, form in file.forms.items()] or None,

@@ -15,6 +15,7 @@ from schedc.placement.table import Held, held
 from schedc.schedule.build import Schedule, kv_tokens
 from schedc.spec.latent_cache import other_latent_caches, with_latent_cache
 from schedc.spec.model import ModelSpec
+from schedc.spec.window_cache import sees_windows, with_window_cache
 from schedc.target.target import Target
 from schedc.weights.layout import Layout
 
@@ -200,6 +201,10 @@ def remedies(
 
     in_turn = replace(shape, placement=shape.placement.model_copy(update={"kv": "sequence"}))
     turned = shape.devices > 1 and shape.placement.kv != "sequence" and fits(in_turn)
+    rings = (
+        sees_windows(spec) and spec.kv.layout == "contiguous" and spec.kv.window != "ring"
+        and fits(shape, with_window_cache(spec, "ring"))
+    )  # fmt: skip
     caches = (cache for cache in other_latent_caches(spec) if fits(shape, with_latent_cache(spec, cache)))
     larger = (n for n in _divisors(target.devices) if n > shape.devices)
     more = next((n for n in larger if fits(replace(shape, devices=n))), None)
@@ -207,6 +212,7 @@ def remedies(
     rows = _largest(shape.rows, lambda n: fits(replace(shape, rows=n)))
     return [
         *([f"{IN_TURN} in the rules of --placement"] if turned else []),
+        *(["--window-cache ring"] if rings else []),
         *(f"--latent-cache {cache}" for cache in caches),
         *([f"--devices {more}"] if more else []),
         *([f"--context {context}"] if context else []),

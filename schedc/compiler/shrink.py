@@ -113,8 +113,10 @@ def _shrunk(request: Request, full: Schedule, caps: Caps, number_format: str | N
     }
     dtype = number_format or request.spec.kv.dtype
     kv_tokens = _kv_tokens(full.plan.kv_tokens, request.spec.kv.dtype, dtype, request.shape)
-    context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens, full.plan.kv_slots)
+    fewest = CACHE_TILES + (2 if request.spec.kv.window == "ring" else 0)
+    context = _context(request.shape.context, full.plan.kv_tokens, kv_tokens, max(fewest, full.plan.kv_slots + 2))
     taps = _taps(request.spec, request.shape.taps, caps.trips)
+    # One more than there are slots for, and in a ring tiles that take the place of others.
     shape = replace(request.shape, context=context, logits=True, pages=0, taps=taps)
     spec = _small_spec(request, full, cuts, caps, kv_tokens, shape, number_format)
     lowering = StepLowering(spec, shape)
@@ -365,9 +367,9 @@ def _kv_tokens(full: int, full_dtype: str, dtype: str, shape: StepShape) -> int:
     return min(tokens for tokens in KV_TOKENS if tokens >= wanted)
 
 
-def _context(full: int, full_tile: int, tile: int, slots: int) -> int:
-    """As many tiles, up to CACHE_TILES and one more than there are slots for, the last one full if it was."""
-    tiles = min(ceil(full / full_tile), max(CACHE_TILES, slots + 2))
+def _context(full: int, full_tile: int, tile: int, most: int) -> int:
+    """As many tiles, up to `most`, the last one full if it was."""
+    tiles = min(ceil(full / full_tile), most)
     return min(full, tiles * tile - (0 if full % full_tile == 0 else 3))
 
 

@@ -7,7 +7,7 @@ must not matter, and nothing has to be prefilled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -67,6 +67,8 @@ class Outcome:
     """The residual stream after the tapped layers, if there are any."""
     copies: Copies | None = None
     """What phases have left in their buffers, if the kernel copies it out."""
+    rings: Mapping[int, int] = field(default_factory=dict)
+    """Layers whose caches are rings, with the tokens that those have room for."""
 
     @property
     def ids(self) -> np.ndarray:
@@ -106,6 +108,7 @@ class Trial:
         self._random = np.random.default_rng(seed)
         self.state = self._random_state()
         self._last: tuple[Step, State] | None = None
+        self._next = [self.decoder.caches.capacity] * shape.sequences
         self._words: dict[str, np.ndarray] = {}
         if records:
             self.decoder.after_call = self._copy_words
@@ -157,6 +160,7 @@ class Trial:
         if self._rounded is not self._exact:
             expected = self._expected(self._rounded, given)
         rounded_logits, rounded, rounded_stream, rounded_notes = expected
+        self._refill_rings(positions, given.active)
         before = self.kernel_state()
         of_sequences = given.positions[: self.shape.sequences]
         answer = self.decoder.step(given.tokens, of_sequences, given.active, accepted)
@@ -175,10 +179,21 @@ class Trial:
             Copies(self.records, self._words, exact_notes, rounded_notes)
             if exact_notes is not None and rounded_notes is not None
             else None,
+            rings=self.decoder.caches.ring_tokens(),
         )
         self._write(rounded, given)
         self._last = given, rounded
         return outcome
+
+    def _refill_rings(self, positions: Sequence[int], active: Sequence[bool]) -> None:
+        """A ring holds what one position sees: the cache of a sequence that does not go on behind its last token is
+        filled anew with all before it."""
+        if not self.decoder.caches.ring_tokens():
+            return
+        for row, position in enumerate(positions):
+            if position not in (0, self._next[row]):
+                self.decoder.fill(row, [kept_of_row(kept, row, position) for kept in self.state])
+            self._next[row] = position + int(active[row])
 
     def _accept(self, position: int) -> int:
         """How many rows of the last step one at `position` goes on behind; the reference goes on from there."""
@@ -356,7 +371,9 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
             name = sides[side].name
             before, got = outcome.before[at.layer][side], outcome.got[at.layer][side]
             kept = np.ones(got.shape[:2], bool)
-            kept[written] = False
+            ring = outcome.rings.get(at.layer, kept.shape[1])
+            for row, position in zip(*written, strict=True):
+                kept[row, position % ring :: ring] = False  # All that lie there, of a ring.
             changed = np.argwhere(kept & (before.view(np.int32) != got.view(np.int32)).any(axis=(2, 3)))
             if len(changed):
                 row, position = changed[0]

@@ -23,6 +23,7 @@ from schedc.ir.program import (
 )
 from schedc.lower.block import BlockLowering
 from schedc.lower.caches.paged import page_table
+from schedc.lower.caches.ring import ring_problems
 from schedc.lower.collectives.communication import SumSite
 from schedc.lower.collectives.sums import LoopCuts, Sums
 from schedc.lower.graph import (
@@ -270,5 +271,6 @@ def refuse_what_is_not_lowered(spec: ModelSpec, shape: StepShape) -> None:
         problems.append(f"context: {shape.context} is not between 1 and max_position {spec.max_position}")
     problems += tap_problems(spec, shape.taps)
     problems += longrope_problems(spec, shape.context)
+    problems += ring_problems(spec, shape)
     if problems:
         raise SpecError(spec.name, problems)

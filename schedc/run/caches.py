@@ -8,11 +8,13 @@ from typing import Literal
 
 import numpy as np
 
+from schedc.lower.caches.ring import ring_tokens
 from schedc.lower.graph import StepShape
 from schedc.placement.caches import cached_heads, sharing_devices
 from schedc.placement.split import Split
 from schedc.run.states import States
 from schedc.spec.mixers.gated_delta import GatedDelta
+from schedc.spec.mixers.gqa import Gqa
 from schedc.spec.mixers.kda import Kda
 from schedc.spec.model import LayerAt, ModelSpec
 from schedc.weights.cache import CacheLayout, cache_layout, read_sequence, write_sequence
@@ -32,7 +34,7 @@ class Caches:
     shape: StepShape
     capacity: int
     tile: int = 0
-    """Tokens of a tile, where devices have them in turn."""
+    """Tokens of a tile, where devices have them in turn or a cache is a ring."""
     table: np.ndarray | None = None
     """Of a paged cache the page of every tile of every sequence, int[rows, tiles]: of a device, where they have the
     tiles in turn."""
@@ -59,7 +61,18 @@ class Caches:
         capacity = whole.capacity
         if sharing > 1:
             capacity = -(-capacity // (sharing * self.tile)) * self.tile
-        return replace(whole, heads=self._split(at).each, capacity=capacity)
+        return replace(
+            whole, heads=self._split(at).each, capacity=capacity, ring_tokens=self.ring_tokens().get(at.layer, 0)
+        )
+
+    def ring_tokens(self) -> dict[int, int]:
+        """Layers whose caches are rings, with the tokens that those have room for."""
+        sizes = {
+            at.layer: ring_tokens(self.spec, at.block.mixer, self.shape.context, self.tile)
+            for at in self.spec.iter_layers()
+            if isinstance(at.block.mixer, Gqa)
+        }
+        return {layer: tokens for layer, tokens in sizes.items() if tokens}
 
     def _sharing(self, at: LayerAt) -> int:
         """Tile t of a sequence lies on device t mod so many neighbours alone."""

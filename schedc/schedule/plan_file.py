@@ -38,7 +38,7 @@ from schedc.placement.rules import PlacementRules
 from schedc.schedule.plan import Plan, Ring
 from schedc.spec.base import Part
 from schedc.spec.mixers.mla import LatentCache
-from schedc.spec.storage import CacheFormat, Format
+from schedc.spec.storage import CacheFormat, Format, WindowCache
 from schedc.validation import validate
 from schedc.weights.layout import WordDtype
 from schedc.yaml_text import YamlError, format_yaml, parse_yaml
@@ -122,6 +122,7 @@ class PlanFile(Part):
     weights_of: str | None = None
     kv: CacheFormat | None = None
     latent_cache: LatentCache | None = None
+    window_cache: WindowCache | None = None
     wire: str | None = None
     collective: str | None = None
     forms: dict[str, str] = Field(default_factory=dict)

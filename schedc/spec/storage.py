@@ -22,18 +22,27 @@ shared experts, routers, the output."""
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
 
+WindowCache = Literal["context", "ring"]
+
+
 class KvCache(Part):
-    """The cache of keys and values in HBM. paged: a page is a tile of `page_tokens`, found by a table."""
+    """The cache of keys and values in HBM. paged: a page is a tile of `page_tokens`, found by a table.
+
+    Layers that see a window or chunk have room for the whole context, or (ring) for the tiles in sight alone.
+    """
 
     dtype: CacheFormat = "bf16"
     layout: Literal["contiguous", "paged"] = "contiguous"
     page_tokens: int | None = Field(default=None, gt=0, description="of a paged cache")
+    window: WindowCache = Field(default="context", description="of layers with a window or chunks")
 
     def problems(self) -> Iterator[Problem]:
         if self.layout == "paged" and self.page_tokens is None:
             yield "page_tokens", "missing: a page of a paged cache has so many tokens, as in page_tokens: 64"
         if self.layout != "paged" and self.page_tokens is not None:
             yield "page_tokens", "belongs to the layout paged; leave it out, or use layout: paged"
+        if self.layout == "paged" and self.window == "ring":
+            yield "window", "ring belongs to the layout contiguous: of pages a table says which; use window: context"
 
 
 class Quantization(Part):

@@ -1,7 +1,8 @@
 """The kernel's cache in HBM as 32-bit words, `int32[rows, 128]`: what attention keeps of every token.
 
 Order of the words: [layer][row][chunk][panel][8 word rows][128 lanes]; of a paged cache [layer][page][chunk]…, where
-a page has some chunks of a sequence, and a table int[rows, pages of a sequence] says which. A chunk is 8 word rows of
+a page has some chunks of a sequence, and a table int[rows, pages of a sequence] says which; of a ring the chunks of a
+sequence begin anew behind the last. A chunk is 8 word rows of
 tokens (32 in fp8, 16 in bf16, 8 in f32); word row r of a panel holds tokens 2r (low half) and 2r + 1 in bf16. Panels
 go by head, and a head's lanes side by side: those of its keys and then those of its values, or of whatever its
 attention keeps.
@@ -43,6 +44,8 @@ class CacheLayout:
     page_tokens: int = 0
     """Tokens of a page; 0: not paged."""
     pages: int = 0
+    ring_tokens: int = 0
+    """Whole chunks: a token lies where the one so many later will; 0: every token of the capacity has its place."""
 
     @property
     def lanes(self) -> int:
@@ -68,7 +71,7 @@ class CacheLayout:
     @property
     def sequence_rows(self) -> int:
         """Word rows of one sequence in one layer."""
-        return self.chunks * self.chunk_rows
+        return (self.ring_tokens // self.chunk_tokens or self.chunks) * self.chunk_rows
 
     @property
     def word_rows(self) -> int:
@@ -86,9 +89,10 @@ class CacheLayout:
         return (layer * self.rows + row) * self.sequence_rows
 
     def rows_of(self, layer: int, row: int, table: np.ndarray | None = None) -> np.ndarray:
-        """Where the word rows of a sequence lie in the cache, int[sequence_rows]."""
+        """Where the word rows of a sequence lie in the cache, int[chunks · chunk_rows]; in a ring they are several
+        times in the same place."""
         if not self.page_tokens:
-            return self.first_row(layer, row) + np.arange(self.sequence_rows)
+            return self.first_row(layer, row) + np.arange(self.chunks * self.chunk_rows) % self.sequence_rows
         assert table is not None
         firsts = (layer * self.pages + np.asarray(table[row])) * self.page_rows
         return (firsts[:, None] + np.arange(self.page_rows)).reshape(-1)[: self.sequence_rows]
@@ -158,15 +162,22 @@ def write_sequence(
     kept: Sequence[np.ndarray],
     table: np.ndarray | None = None,
 ) -> None:
-    """Put `cache_words` of `kept` at the beginning of sequence `row` in `layer` of the cache, in place."""
+    """Put `cache_words` of `kept` at the beginning of sequence `row` in `layer` of the cache, in place: of a ring the
+    last ones that it has room for."""
     words = cache_words(layout, kept)
-    cache[layout.rows_of(layer, row, table)[: len(words)]] = words
+    places = layout.rows_of(layer, row, table)[: len(words)]
+    last = slice(max(0, len(words) - layout.sequence_rows), None)
+    cache[places[last]] = words[last]
 
 
 def read_sequence(
     cache: np.ndarray, layout: CacheLayout, layer: int, row: int, tokens: int, table: np.ndarray | None = None
 ) -> Kept:
-    """f32[tokens, heads, width] a side: the inverse of `write_sequence`, as rounded."""
+    """f32[tokens, heads, width] a side: the inverse of `write_sequence`, as rounded.
+
+    Of a ring a token that is no more there is what has taken its place, and one that is not yet there what it will
+    take the place of.
+    """
     words = np.asarray(cache[layout.rows_of(layer, row, table)])
     panels = split_rows(words.reshape(layout.chunks, layout.panels, WORD_ROWS, LANES), layout.dtype)
     lanes = panels.transpose(0, 2, 1, 3).reshape(-1, layout.heads, layout.lanes)

@@ -47,10 +47,12 @@ def reference_logits(reference: Reference, family: Family) -> list[np.ndarray]:
     return [reference.prefill(tokens)[0] for tokens in family.tokens()]
 
 
-def kernel_logits(family: Family, spec: ModelSpec, source: WeightSource, steps: int = STEPS) -> np.ndarray:
+def kernel_logits(
+    family: Family, spec: ModelSpec, source: WeightSource, steps: int = STEPS, policy: str = "ring"
+) -> np.ndarray:
     """f32[steps, rows, vocab] of the generated kernel, interpreted, one row a sequence, each behind its prompt."""
     shape = StepShape(rows=len(family.prompts), context=CONTEXT, logits=True)
-    built = build_kernel(spec, shape)
+    built = build_kernel(spec, shape, policy)
     arrays = pack_arrays(built.schedule.layouts, for_kernel(source, spec))
     settings = compat.interpret_params("on_wait", detect_races=False)
     decoder = Decoder(built.module, spec, lambda device: arrays, shape, built.schedule.plan.kv_tokens, settings)

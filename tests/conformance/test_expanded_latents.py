@@ -22,4 +22,6 @@ def test_the_kernel_with_an_expanded_cache_agrees_with_transformers(name: str, t
     spec, source = opened(family, tmp_path)
     found = kernel_logits(family, in_format(with_latent_cache(spec, "expanded"), "f32"), source, STEPS)
     expected = decode_steps(family.logits(), STEPS)
-    assert all(relative_difference(logits, exact) <= AGREES for logits, exact in zip(found, expected, strict=True))
+    difference = relative_difference(found, expected)
+    print(f"{name}, expanded: {STEPS} steps, {difference:.1e} of {AGREES:.1e}")
+    assert difference <= AGREES

@@ -66,6 +66,23 @@ def test_a_sequence_is_read_back_as_rounded_and_touches_no_other(dtype: str, hea
     assert len(cache) == 6 * layout.sequence_rows
 
 
+@pytest.mark.parametrize("tokens", [5, 32, 39, 71])
+def test_a_ring_keeps_the_last_tokens_of_a_sequence(tokens: int) -> None:
+    """Of 32 tokens: a token lies where that 32 later will."""
+    whole = layout_of(layers=2, rows=2, capacity=80, kv_heads=2, head_dim=80, dtype="bf16")
+    layout = replace(whole, ring_tokens=32)
+    assert layout.word_rows * 80 == whole.word_rows * 32
+    k, v = keys_and_values(tokens, 2, 80)
+    cache = empty_cache(layout)
+    write_sequence(cache, layout, layer=1, row=0, kept=(k, v))
+    read = read_sequence(cache, layout, layer=1, row=0, tokens=tokens)
+    kept = slice(max(0, -(-tokens // 16) * 16 - 32), tokens)  # Whole chunks of 16.
+    for found, given in zip(read, (k, v), strict=True):
+        np.testing.assert_array_equal(found[kept], rounded(given[kept], "bf16"))
+    others = np.delete(cache, np.arange(2 * layout.sequence_rows, 3 * layout.sequence_rows), axis=0)
+    assert not others.any()
+
+
 def test_latents_and_shared_keys_lie_in_panels_of_their_own() -> None:
     norm = Norm(kind="rms", eps=1e-6)
     mixer = Mla(kind="mla", heads=4, kv_rank=130, nope_dim=8, rope_dim=6, value_dim=8, kv_norm=norm)

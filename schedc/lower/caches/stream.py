@@ -40,6 +40,7 @@ from schedc.ir.program import (
 )
 from schedc.lower.caches.contiguous import Contiguous
 from schedc.lower.caches.paged import Paged
+from schedc.lower.caches.ring import Ring, ring_tiles
 from schedc.lower.caches.shape import CacheShape
 from schedc.lower.caches.sight import Sight
 from schedc.lower.caches.turns import Turns
@@ -100,8 +101,22 @@ class CacheStream:
     def cache(self, grain: Grain) -> CacheShape:
         return CacheShape(self.attention.panels, self.dtype, self.shape.context, grain.kv_tokens, self.turns.devices)
 
-    def layout(self, grain: Grain) -> Contiguous | Paged:
+    def ring_tiles(self, grain: Grain) -> int:
+        """Tiles of a ring; 0: the cache is none."""
+        if self.kv.window != "ring":
+            return 0
+        return ring_tiles(self.attention.sight, self.shape.context, grain.kv_tokens)
+
+    def written_late(self, grain: Grain) -> bool:
+        """Whether the newest token is written back only when the older tiles have been read: which of the tiles in
+        turn, or in a ring, are not the newest is more than the proof sees, though they never overlap."""
+        return self.turns.shared or self.ring_tiles(grain) > 0
+
+    def layout(self, grain: Grain) -> Contiguous | Paged | Ring:
         name, layers, cache = self.place.named("kv"), len(self.place.layers), self.cache(grain)
+        tiles = self.ring_tiles(grain)
+        if tiles:
+            return Ring(name, layers, self.shape.sequences, tiles, cache)
         if self.kv.layout == "paged":
             return Paged(name, layers, self.shape.page_count(grain.kv_tokens, self.turns.devices), cache)
         return Contiguous(name, layers, self.shape.sequences, cache)
@@ -277,7 +292,7 @@ class CacheStream:
         return (Loop(group.name, Const(groups), body),)
 
     def _attend_group(self, grain: Grain, trip: Expr, group: Expr, q: Region, state: Region) -> tuple[Op, ...]:
-        cache, named = self.cache(grain), self.place.named
+        cache, named, late = self.cache(grain), self.place.named, self.written_late(grain)
         number = Counter(named("t"))
         members = [add(mul(group, self.group), within) for within in range(self.group)]
         counts: list[Expr] = [Element(named("full"), row) for row in members]
@@ -296,11 +311,9 @@ class CacheStream:
             return (When((has,), (Wait(semaphore, cache.tile),)),)
 
         def merged(within: Expr) -> tuple[Op, ...]:
-            return (self._merge(grain, row_of(within)), *(() if self.turns.shared else written(within)))
+            return (self._merge(grain, row_of(within)), *(() if late else written(within)))
 
         def written(within: Expr) -> tuple[Op, ...]:
-            """At once where all tiles are here. Where they are in turn, only when the older ones have been read: how
-            many of them are before the newest is more than the proof sees, though they never overlap."""
             return (self._write_back(grain, trip, row_of(within)),)
 
         newest = [self._span_of_newest(cache, row) for row in members]
@@ -330,7 +343,7 @@ class CacheStream:
                     self._fold(grain, q, replace(tiles, slot=mod(number, grain.kv_slots)), state, older, False),
                 ),
             ),
-            *(each_row(self.group, written) if self.turns.shared else ()),
+            *(each_row(self.group, written) if late else ()),
         )
 
     def _span(self, cache: CacheShape, row: Expr, tile: Expr) -> tuple[Expr, Expr]:
