@@ -106,7 +106,7 @@ def test_kernels_agree_with_the_reference(spec: ModelSpec, devices: int, rows: i
     made, program = build(asked)
     verdict = verify(program, limits_of(asked.target))
     assert verdict.proven, str(verdict)
-    run = interpret(Shrunk(asked.spec, asked.shape, made, ()), program, mode, 500)
+    run = interpret(Shrunk(asked.spec, asked.shape, made, ()), program, mode, 3000)
     print(f"{run.steps} steps, {run.seconds:.0f} s, logits {run.logits:.1e}, cache {run.cache:.1e}")
     assert run.problems == ()
     assert 0 < run.logits < run.logits_limit and 0 < run.cache < run.cache_limit
