@@ -22,7 +22,7 @@ from math import log
 from programs import ring_all_gather, straight
 
 from schedc.ir.allocate import allocate
-from schedc.ir.program import Program, walk
+from schedc.ir.program import Program
 from schedc.ir.verify import Limits, Verdict, verify
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import capacity_rows, schedule
@@ -99,7 +99,7 @@ def table(title: str, cases: Iterable[Case], grows: bool = True) -> None:
         if grows and before is not None and executed > 1.05 * before[0]:
             steep = f"{log(seconds / before[1]) / log(executed / before[0]):.2f}"
         before = executed, seconds
-        size = sum(1 for _ in walk(program.body))
+        size = program.size
         skipped = verdict.statistics.skipped_iterations
         line = f"{name:32}{size:9}{executed:10}{skipped:9}{seconds:9.3f}{seconds / first:8.2f}{steep:>10}"
         print(line if verdict.proven else f"{line}  refused: {verdict.refusals[0]}", flush=True)

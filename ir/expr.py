@@ -59,6 +59,10 @@ class Compare:
     left: Expr
     right: Expr
 
+    @property
+    def sides(self) -> tuple[Expr, Expr]:
+        return self.left, self.right
+
 
 def as_expr(value: Expr | int) -> Expr:
     return Const(value) if isinstance(value, int) else value
@@ -162,7 +166,7 @@ def evaluate(expr: Expr, counter: Callable[[str], int], element: Callable[[str, 
 
 
 def holds(compare: Compare, counter: Callable[[str], int], element: Callable[[str, int], int], rank: int = 0) -> bool:
-    left, right = (evaluate(side, counter, element, rank) for side in (compare.left, compare.right))
+    left, right = (evaluate(side, counter, element, rank) for side in compare.sides)
     return _COMPARE[compare.op](left, right)
 
 
@@ -176,3 +180,8 @@ def leaves(expr: Expr) -> Iterator[Counter | Rank | Element]:
         case Binary(_, left, right):
             yield from leaves(left)
             yield from leaves(right)
+
+
+def elements(expr: Expr) -> Iterator[Element]:
+    """The elements of scalar arrays that it reads, outermost first."""
+    return (leaf for leaf in leaves(expr) if isinstance(leaf, Element))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from schedc.ir.expr import Compare, Const, Expr
@@ -163,6 +164,14 @@ class Operand:
     access: Literal["read", "write", "update"]
     region: Region
 
+    @property
+    def reads(self) -> bool:
+        return self.access != "write"
+
+    @property
+    def writes(self) -> bool:
+        return self.access != "read"
+
 
 @dataclass(frozen=True)
 class Compute:
@@ -188,8 +197,19 @@ class SetScalar:
     value: Expr
 
 
+class _Block:
+    """An operation with others in it."""
+
+    body: tuple[Op, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """Operations in it at any depth, with itself."""
+        return 1 + sum(map(size, self.body))
+
+
 @dataclass(frozen=True)
-class Loop:
+class Loop(_Block):
     """Run `body` with `counter` = 0 … trips-1. `unroll` only says how it is emitted (a traced Python loop)."""
 
     counter: str
@@ -199,7 +219,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class When:
+class When(_Block):
     """Run `body` if every comparison holds."""
 
     conditions: tuple[Compare, ...]
@@ -207,7 +227,7 @@ class When:
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(_Block):
     """What a `Switch` runs for `value`."""
 
     value: int
@@ -215,7 +235,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Switch:
+class Switch(_Block):
     """Run the case whose value `selector` has."""
 
     selector: Expr
@@ -223,7 +243,7 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Phase:
+class Phase(_Block):
     """A named part of the schedule: no meaning of its own, but reports, profiles and readers go by it."""
 
     name: str
@@ -251,6 +271,11 @@ class Program:
     """Each runs the program with its own `rank` in 0..devices-1, on memory and semaphores of its own."""
     attributes: tuple[tuple[str, Attribute], ...] = ()
     """Facts for readers of the program and the emitted header, such as the model, the target and the policy."""
+
+    @cached_property
+    def size(self) -> int:
+        """Operations in it at any depth."""
+        return sum(map(size, self.body))
 
     def buffer(self, name: str) -> Buffer:
         return _find(self.buffers, name)
@@ -280,3 +305,15 @@ def walk(ops: tuple[Op, ...]) -> Iterator[Op]:
         yield op
         if isinstance(op, BLOCKS):
             yield from walk(op.body)
+
+
+def size(op: Op) -> int:
+    """How many operations `walk((op,))` has."""
+    return op.size if isinstance(op, BLOCKS) else 1
+
+
+def numbered(ops: tuple[Op, ...], first: int = 0) -> Iterator[tuple[int, Op]]:
+    """The operations of one body with their numbers in the order of `walk`, where the first has the number `first`."""
+    for op in ops:
+        yield first, op
+        first += size(op)

@@ -7,7 +7,7 @@ from html import escape
 from schedc.compiler.pipeline import Request
 from schedc.cost.report import CostReport
 from schedc.ir.live import live_ranges
-from schedc.ir.program import ROW_BYTES, Program, walk
+from schedc.ir.program import ROW_BYTES, Program
 
 WIDTH, HEIGHT = 640, 260
 """Of the map, in pixels."""
@@ -35,7 +35,7 @@ def card(request: Request, program: Program, report: CostReport) -> str:
 
 def vmem_map(program: Program) -> str:
     """SVG: a rectangle a buffer, its address from the top, the operations of the program from the left."""
-    length = max(1, sum(1 for _ in walk(program.body)))
+    length = max(1, program.size)
     total = max(1, sum(pool.rows for pool in program.pools))
     bases, base = {}, 0
     for pool in program.pools:

@@ -185,8 +185,8 @@ class _Unrolling:
         return Meet(self._barriers)
 
     def _work(self, op: Compute) -> Callable[[], Work]:
-        reads = [self._operands.rows(operand.region) for operand in op.operands if operand.access != "write"]
-        writes = [self._operands.rows(operand.region) for operand in op.operands if operand.access != "read"]
+        reads = [self._operands.rows(operand.region) for operand in op.operands if operand.reads]
+        writes = [self._operands.rows(operand.region) for operand in op.operands if operand.writes]
         scalars: list[Value] = [self._values.compile(value) for _, value in op.scalars]
 
         def work() -> Work:

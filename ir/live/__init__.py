@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from schedc.ir.live.alternatives import cases_of_switches, dead_in_cases
 from schedc.ir.live.extent import extents, touches
 from schedc.ir.live.redefined import dead_before_definitions
-from schedc.ir.program import Program, walk
+from schedc.ir.program import Program
 
 __all__ = ["LiveRange", "live_ranges"]
 
@@ -61,7 +61,7 @@ def live_ranges(program: Program) -> tuple[LiveRange, ...]:
         if extent is None:
             continue
         if extent.by_peers:
-            ranges.append(LiveRange(buffer.name, ((0, sum(1 for _ in walk(program.body))),)))
+            ranges.append(LiveRange(buffer.name, ((0, program.size),)))
             continue
         gaps = [*dead.get(buffer.name, ()), *dead_in_cases(switches, extent.parts)]
         ranges.append(LiveRange(buffer.name, _cut((extent.first, extent.last + 1), gaps)))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from schedc.ir.program import Op, Switch, walk
+from schedc.ir.program import Op, Switch, numbered, size, walk
 
 Span = tuple[int, int]
 
@@ -41,11 +41,7 @@ def cases_of_switches(body: tuple[Op, ...]) -> Iterator[list[Span]]:
     """The cases (first..end-1) of each switch."""
     for index, op in enumerate(walk(body)):
         if isinstance(op, Switch):
-            at, cases = index + 1, []
-            for case in op.body:
-                cases.append((at, at + sum(1 for _ in walk((case,)))))
-                at = cases[-1][1]
-            yield cases
+            yield [(number, number + size(case)) for number, case in numbered(op.body, index + 1)]
 
 
 def _holding(cases: list[Span], time: int) -> Span | None:

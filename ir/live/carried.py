@@ -23,6 +23,7 @@ from schedc.ir.program import (
     Wait,
     When,
 )
+from schedc.ir.uses import operands, values
 
 _EXPANDED_TRIPS = 64
 """Loops of at most this many iterations are looked at iteration by iteration."""
@@ -65,24 +66,18 @@ class Carried:
     def _events(self, ops: tuple[Op, ...], counters: dict[str, int], guard: Guard) -> Iterator[_Event]:
         for number, op in enumerate(ops):
             match op:
-                case Start(source, target, semaphore):
-                    yield from self._access(source, False, counters, guard)
-                    yield from self._access(target, True, counters, guard)
+                case Start(_, _, semaphore):
+                    yield from self._accesses(op, counters, guard)
                     yield self._semaphore(semaphore, True, counters, guard)
                 case RemoteStart(source, _, _, sent):
                     yield from self._access(source, False, counters, guard)
                     yield self._semaphore(sent, True, counters, guard)
                 case Wait(semaphore):
                     yield self._semaphore(semaphore, False, counters, guard)
-                case Compute(_, operands):
+                case Compute():
                     for _, array in op.sets:
                         self._times_set[array] += 1
-                    for operand in operands:
-                        if operand.access != "write":
-                            yield from self._access(operand.region, False, counters, guard)
-                    for operand in operands:
-                        if operand.access == "write":
-                            yield from self._access(operand.region, True, counters, guard)
+                    yield from self._accesses(op, counters, guard)
                 case Loop(counter, trips, body):
                     count = known(trips, counters)
                     if count is not None and count <= _EXPANDED_TRIPS:
@@ -92,8 +87,7 @@ class Carried:
                         inner = {name: value for name, value in counters.items() if name != counter}
                         yield from self._events(body, inner, guard | {("iteration", id(op), number)})
                 case When(conditions, body):
-                    sides = [side for compare in conditions for side in (compare.left, compare.right)]
-                    holds = (conditions, self._version(sides, counters))
+                    holds = (conditions, self._version(values(op), counters))
                     yield from self._events(body, counters, guard | {holds})
                 case Switch():
                     yield from self._cases(op, counters, guard)
@@ -104,7 +98,7 @@ class Carried:
 
     def _cases(self, switch: Switch, counters: dict[str, int], guard: Guard) -> Iterator[_Event]:
         """The events of each case under its value; then what every case defines, as one of them runs."""
-        version = self._version([switch.selector], counters)
+        version = self._version(values(switch), counters)
         in_all: set[_Event] | None = None
         for case in switch.body:
             inner = guard | {(switch.selector, case.value, version)}
@@ -116,7 +110,7 @@ class Carried:
             in_all = definitions if in_all is None else in_all & definitions
         yield from sorted(in_all or (), key=lambda event: (event.storage, event.rows or (-1, -1)))
 
-    def _version(self, exprs: list[Expr], counters: dict[str, int]) -> Hashable:
+    def _version(self, exprs: tuple[Expr, ...], counters: dict[str, int]) -> Hashable:
         """What tells apart two values of the same expressions."""
         found: list[Counter | Rank | Element] = [leaf for expr in exprs for leaf in leaves(expr)]
         names = {leaf.name for leaf in found if isinstance(leaf, Counter) and leaf.name in counters}
@@ -125,6 +119,11 @@ class Carried:
             tuple(sorted((name, counters[name]) for name in names)),
             tuple(sorted((array, self._times_set[array]) for array in arrays)),
         )
+
+    def _accesses(self, op: Op, counters: dict[str, int], guard: Guard) -> Iterator[_Event]:
+        """What it reads, then what it writes without reading it."""
+        for operand in sorted(operands(op), key=lambda operand: not operand.reads):
+            yield from self._access(operand.region, not operand.reads, counters, guard)
 
     def _access(self, region: Region, defines: bool, counters: dict[str, int], guard: Guard) -> Iterator[_Event]:
         if region.storage in self._sizes:

@@ -10,21 +10,17 @@ from schedc.ir.expr import Counter, Element, Expr, leaves
 from schedc.ir.live.carried import Carried
 from schedc.ir.program import (
     BLOCKS,
-    Case,
     Compute,
     Loop,
     Op,
-    Phase,
     Program,
-    Region,
     RemoteStart,
     Start,
-    Switch,
     Wait,
-    When,
     scalars_set,
     walk,
 )
+from schedc.ir.uses import completions, operands, values
 
 
 @dataclass
@@ -48,12 +44,8 @@ def transfers_of(program: Program) -> dict[str, set[str]]:
     names = {buffer.name for buffer in program.buffers}
     found: dict[str, set[str]] = defaultdict(set)
     for op in walk(program.body):
-        match op:
-            case Start(source, target, semaphore):
-                found[semaphore.name] |= {source.storage, target.storage} & names
-            case RemoteStart(source, target, _, sent, arrived):
-                found[sent.name] |= {source.storage} & names
-                found[arrived.name] |= {target.storage} & names
+        for semaphore, operand in completions(op):
+            found[semaphore.name] |= {operand.region.storage} & names
     return found
 
 
@@ -64,12 +56,10 @@ def touches(program: Program) -> dict[int, set[str]]:
     found: dict[int, set[str]] = {}
     for number, op in enumerate(walk(program.body)):
         match op:
-            case Start(source, target) | RemoteStart(source, target):
-                found[number] = {source.storage, target.storage} & names
+            case Start() | RemoteStart() | Compute():
+                found[number] = {operand.region.storage for operand in operands(op)} & names
             case Wait(semaphore):
                 found[number] = by_semaphore.get(semaphore.name, set())
-            case Compute(_, operands):
-                found[number] = {operand.region.storage for operand in operands} & names
     return found
 
 
@@ -114,29 +104,16 @@ def _written_unevenly(loop: Loop) -> set[str]:
     found: set[str] = set()
 
     def varies(exprs: Iterable[Expr]) -> bool:
-        found = [leaf for expr in exprs for leaf in leaves(expr)]
-        return any(isinstance(leaf, Counter) and leaf.name == loop.counter for leaf in found) or any(
-            isinstance(leaf, Element) and leaf.array in changing for leaf in found
-        )
+        read = [leaf for expr in exprs for leaf in leaves(expr)]
+        return Counter(loop.counter) in read or any(isinstance(e, Element) and e.array in changing for e in read)
 
     def visit(ops: tuple[Op, ...], uneven: bool) -> None:
         for op in ops:
-            match op:
-                case Start(_, target):
-                    see([target], uneven)
-                case Compute(_, operands):
-                    see([operand.region for operand in operands if operand.access != "read"], uneven)
-                case Loop(_, trips, body):
-                    visit(body, uneven or varies([trips]))
-                case When(conditions, body):
-                    visit(body, uneven or varies(side for c in conditions for side in (c.left, c.right)))
-                case Switch(selector, body):
-                    visit(body, uneven or varies([selector]))
-                case Case(_, body) | Phase(_, body):
-                    visit(body, uneven)
-
-    def see(regions: list[Region], uneven: bool) -> None:
-        found.update(r.storage for r in regions if uneven or varies((r.offset, r.slot)))
+            if isinstance(op, BLOCKS):
+                visit(op.body, uneven or varies(values(op)))
+            elif not isinstance(op, RemoteStart):  # which writes on the peer
+                regions = [operand.region for operand in operands(op) if operand.writes]
+                found.update(r.storage for r in regions if uneven or varies((r.offset, r.slot)))
 
     visit(loop.body, False)
     return found

@@ -20,16 +20,17 @@ from schedc.ir.program import (
     Await,
     Barrier,
     Buffer,
-    Compute,
     Loop,
     Op,
     Phase,
     Program,
     Region,
     RemoteStart,
-    Start,
+    numbered,
+    size,
     walk,
 )
+from schedc.ir.uses import operands
 
 _MOST_TRIPS = 64
 
@@ -66,13 +67,11 @@ def dead_before_definitions(program: Program, touched: Mapping[int, set[str]]) -
 
 def _siblings(first: int, ops: tuple[Op, ...]) -> Iterator[Numbered]:
     """The operations of a block in order, those of its phases among them."""
-    for op in ops:
-        end = first + sum(1 for _ in walk((op,)))
+    for number, op in numbered(ops, first):
         if isinstance(op, Phase):
-            yield from _siblings(first + 1, op.body)
+            yield from _siblings(number + 1, op.body)
         else:
-            yield first, end, op
-        first = end
+            yield number, number + size(op), op
 
 
 def _defined(op: Op, buffers: Mapping[str, Buffer]) -> set[str]:
@@ -114,20 +113,10 @@ def _cover(spans: list[tuple[int, int]], rows: int) -> bool:
 
 
 def _written(op: Op) -> list[Region]:
-    match op:
-        case Start(_, target):
-            return [target]
-        case Compute(_, operands):
-            return [operand.region for operand in operands if operand.access == "write"]
-        case _:
-            return []
+    """As a whole, on this device."""
+    here = not isinstance(op, RemoteStart)
+    return [operand.region for operand in operands(op) if here and operand.access == "write"]
 
 
 def _used(op: Op) -> list[Region]:
-    match op:
-        case Start(source) | RemoteStart(source):
-            return [source]
-        case Compute(_, operands):
-            return [operand.region for operand in operands if operand.access != "write"]
-        case _:
-            return []
+    return [operand.region for operand in operands(op) if operand.reads]

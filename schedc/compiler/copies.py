@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from schedc.backends.pallas.emit.expressions import is_static
 from schedc.ir.expr import Expr, evaluate, holds
-from schedc.ir.program import BLOCKS, Case, Loop, Op, Phase, Program, Switch, When
+from schedc.ir.program import Case, Loop, Op, Phase, Program, Switch, When, numbered
 
 
 def traced_operations(program: Program) -> Iterator[tuple[int, Op]]:
@@ -18,16 +18,14 @@ class _Traced:
     def __init__(self, program: Program) -> None:
         self._tables = {s.name: s.values for s in program.scalars if s.role == "table"}
         self._body = program.body
-        self._sizes: dict[int, int] = {}
 
     def operations(self) -> Iterator[tuple[int, Op]]:
         return self._visit(self._body, 0, {})
 
     def _visit(self, ops: tuple[Op, ...], at: int, counters: dict[str, int]) -> Iterator[tuple[int, Op]]:
         """`ops`, the first of which is number `at`."""
-        for op in ops:
-            yield from self._one(op, at, counters)
-            at += self._size(op)
+        for number, op in numbered(ops, at):
+            yield from self._one(op, number, counters)
 
     def _one(self, op: Op, at: int, counters: dict[str, int]) -> Iterator[tuple[int, Op]]:
         yield at, op
@@ -36,27 +34,16 @@ class _Traced:
                 for value in range(self._value(trips, counters)):
                     yield from self._visit(body, at + 1, counters | {counter: value})
             case When(conditions, body):
-                sides = [side for compare in conditions for side in (compare.left, compare.right)]
-                static = all(self._static(side, counters) for side in sides)
+                static = all(self._static(side, counters) for compare in conditions for side in compare.sides)
                 if not static or all(holds(c, counters.__getitem__, self._element) for c in conditions):
                     yield from self._visit(body, at + 1, counters)
             case Switch(selector, cases):
                 selected = self._value(selector, counters) if self._static(selector, counters) else None
-                place = at + 1
-                for case in cases:
+                for number, case in numbered(cases, at + 1):
                     if selected in (None, case.value):
-                        yield from self._one(case, place, counters)
-                    place += self._size(case)
+                        yield from self._one(case, number, counters)
             case Loop() | Case() | Phase():
                 yield from self._visit(op.body, at + 1, counters)
-
-    def _size(self, op: Op) -> int:
-        """Operations in it, with itself."""
-        if not isinstance(op, BLOCKS):
-            return 1
-        if id(op) not in self._sizes:
-            self._sizes[id(op)] = 1 + sum(self._size(inner) for inner in op.body)
-        return self._sizes[id(op)]
 
     def _static(self, expr: Expr, counters: dict[str, int]) -> bool:
         return is_static(expr, counters.keys() | self._tables.keys())

@@ -7,7 +7,8 @@ from typing import Any
 from schedc import __version__
 from schedc.compiler.pipeline import Compiled
 from schedc.ir.live import live_ranges
-from schedc.ir.program import ROW_BYTES, Array, Phase, Program, Start, walk
+from schedc.ir.placed import placed
+from schedc.ir.program import ROW_BYTES, Array, Program, Start
 from schedc.ir.text_print import print_op
 from schedc.lower.graph import shape_to_dict
 from schedc.weights.layout import layouts_hash, on_device, to_dict
@@ -72,20 +73,15 @@ def _buffers(program: Program) -> list[dict[str, Any]]:
 
 def _transfers(compiled: Compiled, arrays: dict[str, Array]) -> list[dict[str, Any]]:
     """Every start in program order, with its line in the kernel."""
-    phases = {
-        id(op): phase.name
-        for phase in walk(compiled.program.body)
-        if isinstance(phase, Phase)
-        for op in walk(phase.body)
-    }
+    places = placed(compiled.program.body)
     return [
         {
             "line": line,
-            "phase": phases.get(id(op), ""),
+            "phase": place.phase,
             "direction": "vmem_to_hbm" if op.target.storage in arrays else "hbm_to_vmem",
             "rows": op.source.rows,
             "operation": print_op(op),
         }
-        for line, op in compiled.kernel.operations
+        for (line, op), place in zip(compiled.kernel.operations, places, strict=True)
         if isinstance(op, Start)
     ]

@@ -18,7 +18,7 @@ from schedc.compiler.copies import traced_operations
 from schedc.compiler.step_cycles import step_cycles
 from schedc.cost.operations import CycleTable
 from schedc.cost.profile import Profile, profile_of
-from schedc.ir.program import BLOCKS, Compute, Op, Phase, Program, walk
+from schedc.ir.program import BLOCKS, Compute, Op, Phase, Program, numbered, walk
 from schedc.ir.text_print import print_program
 from schedc.target.target import Target
 
@@ -68,12 +68,11 @@ def profile_kernel(program: Program, kernel: Kernel, made: CompileReport, target
 
 def _first_once(ops: tuple[Op, ...], at: int = 0) -> int | None:
     """The number of the first operation that is no block and stands in no loop or branch; `ops` begin at `at`."""
-    for op in ops:
+    for number, op in numbered(ops, at):
         if isinstance(op, Phase):
-            found = _first_once(op.body, at + 1)
+            found = _first_once(op.body, number + 1)
             if found is not None:
                 return found
         elif not isinstance(op, BLOCKS):
-            return at
-        at += sum(1 for _ in walk((op,)))
+            return number
     return None

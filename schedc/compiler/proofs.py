@@ -10,7 +10,7 @@ from typing import Any
 from schedc import __version__, cache, ir
 from schedc.backends.pallas import memory
 from schedc.cache.keys import code_digest, key_of
-from schedc.ir.program import Program, walk
+from schedc.ir.program import Program
 from schedc.ir.text_print import print_program
 from schedc.ir.verify import Limits, Statistics, Verdict
 
@@ -24,7 +24,7 @@ LEAST_OPERATIONS = 100
 def proven_before(program: Program, limits: Limits) -> Verdict | None:
     """The verdict of an earlier proof of the same text, by the same code, within the same limits."""
     store = cache.active()
-    if store is None or sum(1 for _ in walk(program.body)) < LEAST_OPERATIONS:
+    if store is None or program.size < LEAST_OPERATIONS:
         return None
     kept = store.get(KIND, _key(program, limits))
     return None if kept is None else Verdict((), Statistics(**kept))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from schedc.backends.pallas.aot.report import CompileReport
 from schedc.backends.pallas.emit.kernel import Kernel
 from schedc.cost.executions import executions
 from schedc.cost.operations import CycleTable
-from schedc.ir.program import BLOCKS, Compute, Op, Phase, Program
+from schedc.ir.placed import placed
+from schedc.ir.program import Compute, Program
 
 OUTSIDE = "(outside)"
 """What is in no phase: the beginning and the end of the kernel, the edges of loops over layers."""
@@ -27,24 +28,15 @@ def step_cycles(
     What stands on a loop's own line is the end of its body, and counts as often. Loops inside of a computation are
     bundles once, and the rest of their trips is what the cost model says.
     """
-    placed = list(_with_phases(program.body, OUTSIDE))
+    operations = [(place.op, place.phase or OUTSIDE) for place in placed(program.body)]
     counts = executions(program, inputs)
     first = [line for line, _ in kernel.operations]
-    cycles = dict.fromkeys((OUTSIDE, *(phase for _, phase in placed)), 0.0)
+    cycles = dict.fromkeys((OUTSIDE, *(phase for _, phase in operations)), 0.0)
     for line, amount in made.line_cycles.items():
         at = bisect_right(first, line) - 1
-        phase, times = (placed[at][1], counts[at]) if at >= 0 else (OUTSIDE, 1)
+        phase, times = (operations[at][1], counts[at]) if at >= 0 else (OUTSIDE, 1)
         cycles[phase] += amount * times
-    for (op, phase), times in zip(placed, counts, strict=True):
+    for (op, phase), times in zip(operations, counts, strict=True):
         if isinstance(op, Compute):
             cycles[phase] += table.inner_cycles(op) * times
     return {phase: round(amount) for phase, amount in cycles.items()}
-
-
-def _with_phases(ops: tuple[Op, ...], phase: str) -> Iterator[tuple[Op, str]]:
-    """As `walk`, each operation with the innermost phase it is in."""
-    for op in ops:
-        name = op.name if isinstance(op, Phase) else phase
-        yield op, name
-        if isinstance(op, BLOCKS):
-            yield from _with_phases(op.body, name)

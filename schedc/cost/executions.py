@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schedc.cost.inputs import Inputs, default_inputs
+from schedc.cost.inputs import Inputs, default_inputs, first_values
 from schedc.ir.expr import Compare, Expr, evaluate, holds
-from schedc.ir.program import Case, Compute, Loop, Op, Phase, Program, SetScalar, Switch, When, walk
+from schedc.ir.program import BLOCKS, Case, Compute, Loop, Op, Phase, Program, SetScalar, Switch, When, numbered, walk
 
 
 def executions(program: Program, inputs: Inputs | None = None, rank: int = 0, copies: bool = False) -> tuple[int, ...]:
@@ -15,16 +15,13 @@ def executions(program: Program, inputs: Inputs | None = None, rank: int = 0, co
     computations counts as often as it holds. `inputs` are scalar arrays in place of `default_inputs`; of what is no
     whole number, the nearest.
     """
-    given = default_inputs(program) | dict(inputs or {})
-    whole = {name: [round(value) for value in values] for name, values in given.items()}
-    return _Counter(program, whole, rank, copies).run()
+    return _Counter(program, default_inputs(program) | dict(inputs or {}), rank, copies).run()
 
 
 def trips_about(program: Program) -> int:
     """Trips of all loops in a step without going through them: a loop inside of others as often as in their first or in
     their last trip, whichever is more."""
-    given = {name: [round(value) for value in values] for name, values in default_inputs(program).items()}
-    scalars = {s.name: given.get(s.name) or list(s.values) or [s.low] * s.length for s in program.scalars}
+    scalars = first_values(program, default_inputs(program))
 
     def element(array: str, index: int) -> int:
         return scalars[array][min(max(index, 0), len(scalars[array]) - 1)]
@@ -36,7 +33,7 @@ def trips_about(program: Program) -> int:
                 trips = max(0, *(evaluate(op.trips, at.__getitem__, element) for at in (first, last)))
                 around = {**first, op.counter: 0}, {**last, op.counter: max(0, trips - 1)}
                 total += trips * (1 + inside(op.body, *around))
-            elif isinstance(op, When | Switch | Phase | Case):
+            elif isinstance(op, BLOCKS):
                 total += inside(op.body, first, last)
         return total
 
@@ -44,11 +41,10 @@ def trips_about(program: Program) -> int:
 
 
 class _Counter:
-    def __init__(self, program: Program, inputs: dict[str, list[int]], rank: int, copies: bool) -> None:
+    def __init__(self, program: Program, inputs: Inputs, rank: int, copies: bool) -> None:
         self.body, self.rank, self.copies = program.body, rank, copies
-        self.scalars = {s.name: list(inputs.get(s.name) or s.values or [s.low] * s.length) for s in program.scalars}
-        self.sizes: dict[int, int] = {}
-        self.counts = [0] * sum(1 for _ in walk(program.body))
+        self.scalars = first_values(program, inputs)
+        self.counts = [0] * program.size
         self.counters: dict[str, int] = {}
 
     def run(self) -> tuple[int, ...]:
@@ -57,9 +53,8 @@ class _Counter:
 
     def _visit(self, ops: tuple[Op, ...], at: int, once: int = 1, acts: bool = True) -> None:
         """Count `ops`, the first of which is number `at`, `once` each; scalars are set only if it `acts`."""
-        for op in ops:
-            self._count(op, at, once, acts)
-            at += self._size(op)
+        for number, op in numbered(ops, at):
+            self._count(op, number, once, acts)
 
     def _count(self, op: Op, at: int, once: int, acts: bool) -> None:
         match op:
@@ -78,11 +73,9 @@ class _Counter:
             case Switch(selector, cases):
                 self.counts[at] += once
                 selected = self._value(selector)
-                place = at + 1
-                for case in cases:
+                for number, case in numbered(cases, at + 1):
                     if case.value == selected:
-                        self._count(case, place, once, acts)
-                    place += self._size(case)
+                        self._count(case, number, once, acts)
             case Phase() | Case():
                 self.counts[at] += once
                 self._visit(op.body, at + 1, once, acts)
@@ -92,15 +85,6 @@ class _Counter:
                     self.scalars[array][self._value(index)] = self._value(value)
             case _:
                 self.counts[at] += once
-
-    def _size(self, op: Op) -> int:
-        """Operations in it, with itself."""
-        if not isinstance(op, Loop | When | Switch | Phase | Case):
-            return 1
-        if id(op) not in self.sizes:
-            inside = op.body
-            self.sizes[id(op)] = 1 + sum(self._size(inner) for inner in inside)
-        return self.sizes[id(op)]
 
     def _value(self, expr: Expr) -> int:
         return evaluate(expr, self.counters.__getitem__, self._element, self.rank)

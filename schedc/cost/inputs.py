@@ -39,6 +39,15 @@ def default_inputs(
     return inputs | {name: [value] for name, value in expected_inputs(program, load, active).items()}
 
 
+def first_values(program: Program, inputs: Inputs) -> dict[str, list[int]]:
+    """What all scalar arrays hold when a step begins, by name, in the order of declaration; of what `inputs` gives as
+    no whole number, the nearest."""
+    return {
+        s.name: [round(value) for value in inputs.get(s.name) or s.values or [s.low] * s.length]
+        for s in program.scalars
+    }
+
+
 def expected_inputs(program: Program, load: Load, active: Sequence[float] | None = None) -> dict[str, float]:
     """Expected values of single scalars that computations set, where they are known."""
     limits = {scalars.name: scalars for scalars in program.scalars}

@@ -110,7 +110,7 @@ class Profile:
 
     def _by_signature(self, program: Program, table: CycleTable, wanted: Sequence[str]) -> Prices:
         operations = list(walk(program.body))
-        edges = _last_computations(program.body)
+        edges = _last_computations(operations)
         cycles, said, missing, computations = [], [], 0, 0
         for number, (op, signature) in enumerate(zip(operations, wanted, strict=True)):
             waits_for = edges.get(number, number)
@@ -237,22 +237,13 @@ def _read(path: Path, _changed: int) -> Profile:
     return Profile(file.name, file.chip, file.versions, file.signatures, order, tuple(file.cycles), file.program_sha256)
 
 
-def _last_computations(ops: tuple[Op, ...], at: int = 0) -> dict[int, int]:
-    """By the number of a loop, that of the last computation in its body, if it has one."""
+def _last_computations(operations: Sequence[Op]) -> dict[int, int]:
+    """By the number of a block, that of the last computation in it, if it has one."""
     found: dict[int, int] = {}
-    _visit(ops, at, found)
+    for number, op in enumerate(operations):
+        if isinstance(op, BLOCKS):
+            inside = range(number + op.size - 1, number, -1)
+            last = next((inner for inner in inside if isinstance(operations[inner], Compute)), None)
+            if last is not None:
+                found[number] = last
     return found
-
-
-def _visit(ops: tuple[Op, ...], at: int, found: dict[int, int]) -> tuple[int, int | None]:
-    """(the number after `ops`, that of the last computation among them)"""
-    last: int | None = None
-    for op in ops:
-        own, at = at, at + 1
-        if isinstance(op, Compute):
-            last = own
-        elif isinstance(op, BLOCKS):
-            at, inner = _visit(op.body, at, found)
-            if inner is not None:
-                last = found[own] = inner
-    return at, last

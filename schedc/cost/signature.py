@@ -30,6 +30,7 @@ from schedc.ir.program import (
     Switch,
     Wait,
     When,
+    walk,
 )
 
 
@@ -90,9 +91,4 @@ def _space(storage: str, arrays: set[str]) -> str:
 
 def last_computation(body: tuple[Op, ...]) -> Compute | None:
     """What a body computes last, whose results its edge waits for."""
-    for op in reversed(body):
-        if isinstance(op, Compute):
-            return op
-        if isinstance(op, BLOCKS) and (found := last_computation(op.body)) is not None:
-            return found
-    return None
+    return next((op for op in reversed(list(walk(body))) if isinstance(op, Compute)), None)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from math import floor, inf
 
 from schedc.cost.hbm import Hbm, Transfer
-from schedc.cost.inputs import Inputs, default_inputs
+from schedc.cost.inputs import Inputs, default_inputs, first_values
 from schedc.cost.links import Links
 from schedc.cost.machine import Machine
 from schedc.cost.routing import DEFAULT_LOAD, Load
@@ -54,9 +54,10 @@ from schedc.ir.program import (
     Switch,
     Wait,
     When,
-    walk,
+    numbered,
 )
 from schedc.ir.text_print import print_op
+from schedc.ir.uses import transfer_name
 
 Run = Callable[[], None]
 
@@ -115,10 +116,7 @@ class Device:
     def __post_init__(self) -> None:
         program = self.program
         self.arrays = {array.name for array in program.arrays}
-        self.scalars = [
-            [round(value) for value in self.inputs.get(s.name) or s.values or [s.low] * s.length]
-            for s in program.scalars
-        ]
+        self.scalars = list(first_values(program, self.inputs).values())
         self.scalar_index = {s.name: index for index, s in enumerate(program.scalars)}
         self.counts = {s.name: [0] * s.count for s in program.semaphores}
         self.counters: list[int] = []
@@ -239,12 +237,8 @@ class Device:
 
     def _guarded(self, holds: Value, ops: tuple[Op, ...], scope: dict[str, int], phase: PhaseTime, number: int) -> Run:
         """Operation `number`, a guard or a case; `ops` are the next ones."""
-        tick, predicated = self._issue(number, phase), []
-        at = self.compiled
-        for op in ops:
-            if isinstance(op, (Start, Wait)):
-                predicated.append(self._issue(at, phase))
-            at += sum(1 for _ in walk((op,)))
+        tick = self._issue(number, phase)
+        predicated = [self._issue(at, phase) for at, op in numbered(ops, self.compiled) if isinstance(op, Start | Wait)]
         body = self.closures(ops, scope, phase)
 
         def run() -> None:
@@ -279,7 +273,7 @@ class Device:
         reads, writes = (op.source.storage in self.arrays), (op.target.storage in self.arrays)
         need = machine.descriptor_ns + size * max(1, reads + writes) / machine.bytes_per_ns
         latency = machine.write_latency_ns if writes else machine.read_latency_ns
-        names = (f"{op.source.storage} -> {op.target.storage}", phase.name)
+        names = (transfer_name(op), phase.name)
         tick = self._issue(number, phase)
         moved = [(self.read, op.source.storage)] if reads else []
         moved += [(self.written, op.target.storage)] if writes else []
@@ -301,7 +295,7 @@ class Device:
         """It leaves here, and one of the same size arrives here from another device, over the same kind of link."""
         sent, arrived = (self._semaphore(ref, scope) for ref in (op.sent, op.arrived))
         peer, rows = value_of(op.peer, scope, self.scalar_index), op.source.rows
-        names = (f"{op.source.storage} -> {op.target.storage}", phase.name)
+        names = (transfer_name(op), phase.name)
         tick, skew, size = self._issue(number, phase), self.machine.skew_ns, rows * ROW_BYTES
 
         def run() -> None:

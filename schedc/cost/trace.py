@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from schedc.cost.values import RankedValue, Scope, elements_in, ranked_value_of
-from schedc.ir.expr import Compare, Expr
-from schedc.ir.program import Buffer, Compute, Loop, Op, Program, Region, RemoteStart, SetScalar, Start, Switch, When
+from schedc.cost.values import RankedValue, Scope, ranked_value_of
+from schedc.ir.expr import elements
+from schedc.ir.program import Buffer, Compute, Op, Program, Region, RemoteStart, Start
+from schedc.ir.uses import addresses, operands, transfer_name, values
 
 Span = tuple[str, int, int]
 """Rows `low..high-1` of an HBM array, of a pool, or of a buffer without address."""
@@ -106,18 +107,12 @@ class Touches:
 
     def accesses(self, op: Op, scope: Scope) -> tuple[tuple[Access, ...], tuple[Access, ...]]:
         """(reads, writes)"""
-        match op:
-            case Compute():
-                reads = tuple(self.access(o.region, scope) for o in op.operands if o.access != "write")
-                return reads, tuple(self.access(o.region, scope) for o in op.operands if o.access != "read")
-            case Start() | RemoteStart():
-                return (self.access(op.source, scope),), (self.access(op.target, scope),)
-            case _:
-                return (), ()
+        reads = tuple(self.access(operand.region, scope) for operand in operands(op) if operand.reads)
+        return reads, tuple(self.access(operand.region, scope) for operand in operands(op) if operand.writes)
 
     def needs(self, op: Op) -> tuple[str, ...]:
-        """The local scalar arrays that its own expressions read, less those of what is in it."""
-        found = [element.array for expr in _expressions(op) for element in elements_in(expr)]
+        """The local scalar arrays that its addresses and values read, less those of what is in it."""
+        found = [element.array for expr in (*addresses(op), *values(op)) for element in elements(expr)]
         return tuple(name for name in dict.fromkeys(found) if name in self._local)
 
     def name(self, op: Op) -> str:
@@ -126,7 +121,7 @@ class Touches:
             case Compute():
                 return op.kind
             case Start() | RemoteStart():
-                return f"{op.source.storage} -> {op.target.storage}"
+                return transfer_name(op)
             case _:
                 return type(op).__name__.lower()
 
@@ -134,32 +129,8 @@ class Touches:
         """Which element of a local array says where the source of a start is."""
         if not isinstance(op, Start):
             return None
-        for element in elements_in(op.source.offset):
+        for element in elements(op.source.offset):
             if element.array in self._local:
                 index, array = ranked_value_of(element.index, scope, self.scalar_index), element.array
                 return lambda c, s: f" of {array}[{index(c, s, 0)}]"
         return None
-
-
-def _expressions(op: Op) -> list[Expr]:
-    match op:
-        case Compute():
-            operands = [expr for o in op.operands for expr in (o.region.offset, o.region.slot)]
-            return [*operands, *(expr for _, expr in op.scalars)]
-        case Start() | RemoteStart():
-            regions = (op.source, op.target)
-            return [expr for region in regions for expr in (region.offset, region.slot)]
-        case SetScalar():
-            return [op.index, op.value]
-        case Loop():
-            return [op.trips]
-        case When():
-            return [side for compare in op.conditions for side in _sides(compare)]
-        case Switch():
-            return [op.selector]
-        case _:
-            return []
-
-
-def _sides(compare: Compare) -> tuple[Expr, Expr]:
-    return compare.left, compare.right

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from schedc.ir.expr import Binary, Compare, Const, Counter, Element, Expr, Rank
 
@@ -28,17 +28,6 @@ def condition_of(conditions: tuple[Compare, ...], scope: Scope, arrays: Mapping[
     """Whether all of them hold."""
     texts = (f"{_text(c.left, scope, arrays, '(0)')} {c.op} {_text(c.right, scope, arrays, '(0)')}" for c in conditions)
     return _function("c, s", " and ".join(texts) or "True")
-
-
-def elements_in(expr: Expr) -> Iterator[Element]:
-    """The scalars it reads, outermost first."""
-    match expr:
-        case Element(_, index):
-            yield expr
-            yield from elements_in(index)
-        case Binary(_, left, right):
-            yield from elements_in(left)
-            yield from elements_in(right)
 
 
 def _text(expr: Expr, scope: Scope, arrays: Mapping[str, int], rank: str) -> str:

@@ -12,7 +12,8 @@ from schedc.cost.timeline import Timeline
 from schedc.cost.traced import simulate_traced
 from schedc.errors import SchedcError
 from schedc.explore.setting import Prepared, rows_needed
-from schedc.ir.program import ROW_BYTES, Barrier, Program, RemoteStart, Signal, walk
+from schedc.ir.program import ROW_BYTES, Program, walk
+from schedc.ir.uses import is_remote, semaphores
 from schedc.schedule.plan import Plan
 
 
@@ -72,13 +73,8 @@ def exposed_ns(program: Program, timeline: Timeline) -> float:
     """What the core waits for other devices: for their messages, for its own to leave, at barriers."""
     ours = {"barrier"}
     for op in walk(program.body):
-        match op:
-            case RemoteStart(_, _, _, sent, arrived):
-                ours |= {sent.name, arrived.name}
-            case Signal(semaphore, _, peer) if peer is not None:
-                ours.add(semaphore.name)
-            case Barrier():
-                ours.add("barrier")
+        if is_remote(op):
+            ours |= {ref.name for ref in semaphores(op)}
     return sum(
         event.ended_ns - event.began_ns
         for event in timeline.events

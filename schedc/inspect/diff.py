@@ -10,9 +10,10 @@ from typing import Any
 
 from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport, predict
-from schedc.inspect.numbered import Numbered, transfer_name
+from schedc.inspect.numbered import Numbered
 from schedc.inspect.subject import ModelSubject, Subject
 from schedc.ir.program import ROW_BYTES, Buffer, RemoteStart, Start
+from schedc.ir.uses import transfer_name
 
 
 @dataclass(frozen=True)

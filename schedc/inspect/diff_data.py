@@ -10,8 +10,9 @@ from typing import Any
 
 from schedc.inspect.diff import Diff
 from schedc.inspect.diff_text import figure, placed, places, sizes, us
-from schedc.inspect.numbered import Numbered, transfer_name
+from schedc.inspect.numbered import Numbered
 from schedc.ir.program import Program, RemoteStart, Start
+from schedc.ir.uses import transfer_name
 
 
 def diff_data(found: Diff, first: Program, second: Program) -> dict[str, Any]:

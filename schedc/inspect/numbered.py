@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from schedc.ir.program import (
-    BLOCKS,
-    Op,
-    Phase,
-    Program,
-    RemoteStart,
-    Start,
-)
+from schedc.ir.placed import Placed, placed
+from schedc.ir.program import Program
 from schedc.ir.text_print import operation_lines, print_op
-
-
-@dataclass(frozen=True)
-class Placed:
-    """An operation, the phase it is in (empty: none), and what stands around it, outermost first."""
-
-    op: Op
-    phase: str
-    around: tuple[Op, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +19,7 @@ class Numbered:
     ops: tuple[Placed, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "ops", tuple(_placed(self.program.body, "", ())))
+        object.__setattr__(self, "ops", tuple(placed(self.program.body)))
 
     @cached_property
     def lines(self) -> tuple[int, ...]:
@@ -55,15 +39,3 @@ class Numbered:
 
     def text(self, number: int) -> str:
         return print_op(self.ops[number].op).removesuffix(" {")
-
-
-def transfer_name(op: Start | RemoteStart) -> str:
-    return f"{op.source.storage} -> {op.target.storage}"
-
-
-def _placed(ops: tuple[Op, ...], phase: str, around: tuple[Op, ...]) -> Iterator[Placed]:
-    for op in ops:
-        name = op.name if isinstance(op, Phase) else phase
-        yield Placed(op, name, around)
-        if isinstance(op, BLOCKS):
-            yield from _placed(op.body, name, (*around, op))

@@ -11,6 +11,7 @@ from schedc.inspect.runs import runs_of
 from schedc.inspect.sources import Sources
 from schedc.inspect.vmem_map import VmemMap
 from schedc.ir.program import Compute, Op, RemoteStart, SetScalar, Start, Wait
+from schedc.ir.uses import transfer_name
 
 Value = int | float | str
 
@@ -150,7 +151,7 @@ def name_of(op: Op) -> str:
             return kind
         case Start() | RemoteStart():
             verb = "start" if isinstance(op, Start) else "send"
-            return f"{verb} {op.source.storage} -> {op.target.storage}"
+            return f"{verb} {transfer_name(op)}"
         case Wait(semaphore, _):
             return f"wait {semaphore.name}"
         case SetScalar(array):

@@ -6,28 +6,12 @@ semaphore read and write, wherever they are started: until then they are under w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from schedc.ir.expr import Compare, Const, Element, Expr, leaves
-from schedc.ir.program import (
-    Await,
-    Barrier,
-    Compute,
-    Loop,
-    Op,
-    Region,
-    RemoteStart,
-    SemaphoreRef,
-    SetScalar,
-    Signal,
-    Start,
-    Switch,
-    Wait,
-    When,
-    scalars_set,
-    walk,
-)
+from schedc.ir.expr import Const, elements
+from schedc.ir.program import Barrier, Op, Operand, Region, SemaphoreRef, Wait, scalars_set, walk
+from schedc.ir.uses import completions, expressions, operands, semaphores
 
 EVERYTHING = "all devices"
 """What a barrier touches: no phase moves across it."""
@@ -63,12 +47,8 @@ def in_flight(ops: Iterable[Op]) -> InFlight:
     """Of all operations of a step."""
     found: dict[str, set[Access]] = {}
     for op in ops:
-        match op:
-            case Start(source, target, semaphore):
-                found.setdefault(semaphore.name, set()).update(_transfer(source, target))
-            case RemoteStart(source, target, _, sent, arrived):
-                found.setdefault(sent.name, set()).add(Access(source.storage, False, source))
-                found.setdefault(arrived.name, set()).add(Access(target.storage, True, target))
+        for semaphore, operand in completions(op):
+            found.setdefault(semaphore.name, set()).add(_access(operand))
     return {name: frozenset(accesses) for name, accesses in found.items()}
 
 
@@ -76,65 +56,20 @@ def accesses(ops: tuple[Op, ...], flying: InFlight) -> frozenset[Access]:
     """Of the operations and what is in them."""
     found: set[Access] = set()
     for op in walk(ops):
-        found.update(_of(op, flying))
+        found.update(map(_access, operands(op)))
+        found.update(_semaphore(ref) for ref in semaphores(op))
         found.update(Access(name, True) for name in scalars_set(op))
-        for expr in _expressions(op):
-            found.update(Access(leaf.array, False) for leaf in leaves(expr) if isinstance(leaf, Element))
+        found.update(Access(element.array, False) for expr in expressions(op) for element in elements(expr))
+        if isinstance(op, Wait):
+            found.update(flying.get(op.semaphore.name, ()))
+        elif isinstance(op, Barrier):
+            found.add(Access(EVERYTHING, True))
     return frozenset(found)
 
 
-def _of(op: Op, flying: InFlight) -> Iterator[Access]:
-    match op:
-        case Compute():
-            for operand in op.operands:
-                yield Access(operand.region.storage, operand.access != "read", operand.region)
-        case Start(source, target, semaphore):
-            yield from _transfer(source, target)
-            yield _semaphore(semaphore)
-        case RemoteStart(source, target, _, sent, arrived):
-            yield from _transfer(source, target)
-            yield from (_semaphore(sent), _semaphore(arrived))
-        case Wait(semaphore):
-            yield _semaphore(semaphore)
-            yield from flying.get(semaphore.name, ())
-        case Signal(semaphore) | Await(semaphore):
-            yield _semaphore(semaphore)
-        case Barrier():
-            yield Access(EVERYTHING, True)
-
-
-def _transfer(source: Region, target: Region) -> tuple[Access, Access]:
-    return Access(source.storage, False, source), Access(target.storage, True, target)
+def _access(operand: Operand) -> Access:
+    return Access(operand.region.storage, operand.writes, operand.region)
 
 
 def _semaphore(ref: SemaphoreRef) -> Access:
     return Access(f"semaphore {ref.name}", True, Region(ref.name, 1, slot=ref.index))
-
-
-def _expressions(op: Op) -> Iterator[Expr]:
-    match op:
-        case Compute():
-            for operand in op.operands:
-                yield from (operand.region.offset, operand.region.slot)
-            yield from (value for _, value in op.scalars)
-        case Start(source, target, semaphore):
-            yield from (source.offset, source.slot, target.offset, target.slot, semaphore.index)
-        case RemoteStart(source, target, peer, sent, arrived):
-            yield from (source.offset, source.slot, target.offset, target.slot, peer, sent.index, arrived.index)
-        case Wait(semaphore) | Await(semaphore):
-            yield semaphore.index
-        case Signal(semaphore, _, peer):
-            yield from (semaphore.index,) if peer is None else (semaphore.index, peer)
-        case SetScalar(_, index, value):
-            yield from (index, value)
-        case Loop(_, trips):
-            yield trips
-        case When(conditions):
-            yield from _sides(conditions)
-        case Switch(selector):
-            yield selector
-
-
-def _sides(conditions: tuple[Compare, ...]) -> Iterator[Expr]:
-    for condition in conditions:
-        yield from (condition.left, condition.right)

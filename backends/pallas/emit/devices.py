@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schedc.ir.program import Barrier, Op, Phase, Program, RemoteStart, Signal, walk
+from schedc.ir.placed import placed
+from schedc.ir.program import Barrier, Phase, Program, RemoteStart, walk
 from schedc.ir.text_print import print_op
+from schedc.ir.uses import is_remote
 
 
 def extra_semaphores(program: Program) -> int:
     """How many semaphores the kernel takes of the chip's beside the program's own: barriers share one."""
     return int(any(isinstance(op, Barrier) for op in walk(program.body)))
-
-
-def is_remote(op: Op) -> bool:
-    """Whether it touches another device."""
-    return isinstance(op, RemoteStart | Barrier) or (isinstance(op, Signal) and op.peer is not None)
 
 
 def updates_in_place(program: Program) -> bool:
@@ -29,9 +26,10 @@ def updates_in_place(program: Program) -> bool:
 
 def device_problems(program: Program) -> Iterator[str]:
     """Why peers cannot be reached: their kernels may not have begun, or their memory be elsewhere."""
-    first = next((op for op in walk(program.body) if is_remote(op)), None)
+    first = next((place for place in placed(program.body) if is_remote(place.op)), None)
     if first is None:
         return
+    text = f"`{print_op(first.op)}`"
     states = {array.name for array in program.arrays if array.role == "state"}
     for op in walk(program.body):
         if isinstance(op, RemoteStart) and op.target.storage in states:
@@ -40,21 +38,8 @@ def device_problems(program: Program) -> Iterator[str]:
                 "send to a buffer and let the peer store it"
             )
     if program.devices == 1:
-        yield f"`{print_op(first)}`: needs other devices, the program declares one; declare `devices 2` or leave it out"
-    elif not isinstance(first, Barrier):
-        yield f"`{print_op(first)}`: the peers' kernels may not have begun before the first barrier; put it first"
-    elif not _outside_blocks(program.body):
+        yield f"{text}: needs other devices, the program declares one; declare `devices 2` or leave it out"
+    elif not isinstance(first.op, Barrier):
+        yield f"{text}: the peers' kernels may not have begun before the first barrier; put it first"
+    elif not all(isinstance(block, Phase) for block in first.around):
         yield "the first barrier: is in a loop, a condition or a case; put one before it that all run once"
-
-
-def _outside_blocks(ops: tuple[Op, ...]) -> bool:
-    """Whether the first barrier of `ops` is in no block but phases."""
-    for op in ops:
-        if isinstance(op, Barrier):
-            return True
-        if isinstance(op, Phase):
-            if any(isinstance(inner, Barrier) for inner in walk(op.body)):
-                return _outside_blocks(op.body)
-        elif hasattr(op, "body") and any(isinstance(inner, Barrier) for inner in walk(op.body)):
-            return False
-    return False

@@ -11,7 +11,7 @@ from schedc.compiler.placement import placement_report
 from schedc.errors import CheckFailed
 from schedc.inspect.subject import ModelSubject
 from schedc.ir.live import live_ranges
-from schedc.ir.program import ROW_BYTES, Program, walk
+from schedc.ir.program import ROW_BYTES, Program
 from schedc.schedule.build import capacity_rows
 from schedc.weights.layout import Layout
 
@@ -98,7 +98,7 @@ def _fullest(program: Program) -> tuple[str, dict[str, int]]:
 
     sizes = {buffer.name: buffer.rows * buffer.slots * ROW_BYTES for buffer in program.buffers}
     ranges = live_ranges(program)
-    count = sum(1 for _ in walk(program.body))
+    count = program.size
     totals = [0] * (count + 1)
     for live in ranges:
         for first, end in live.spans:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from schedc.ir.program import BLOCKS, Op, Phase, Program, When
+from schedc.ir.program import BLOCKS, Op, Phase, Program, When, numbered, size
 
 Path = tuple[int, ...]
 """Places in nested bodies, outermost first."""
@@ -58,7 +58,7 @@ class Movable:
         if isinstance(op, Phase):
             return (*before, len(op.body)), passed
         first = _number_of(self.program.body, before)
-        return before, (*passed, *range(first, first + _size(op)))
+        return before, (*passed, *range(first, first + size(op)))
 
     def moved_to(self, spot: Spot) -> Program:
         """Without addresses: they are decided anew."""
@@ -88,25 +88,18 @@ def without_addresses(program: Program) -> Program:
 
 
 def _path_of(ops: tuple[Op, ...], number: int) -> Path:
-    at = 0
-    for place, op in enumerate(ops):
-        size = _size(op)
+    for place, (at, op) in enumerate(numbered(ops)):
         if at == number:
             return (place,)
-        if at < number < at + size and isinstance(op, BLOCKS):
+        if number < at + size(op) and isinstance(op, BLOCKS):
             return (place, *_path_of(op.body, number - at - 1))
-        at += size
     raise IndexError(number)
 
 
 def _number_of(ops: tuple[Op, ...], path: Path) -> int:
-    number = sum(_size(op) for op in ops[: path[0]])
+    number = sum(map(size, ops[: path[0]]))
     op = ops[path[0]]
     return number if len(path) == 1 or not isinstance(op, BLOCKS) else number + 1 + _number_of(op.body, path[1:])
-
-
-def _size(op: Op) -> int:
-    return 1 + (sum(_size(inner) for inner in op.body) if isinstance(op, BLOCKS) else 0)
 
 
 def _removed(ops: tuple[Op, ...], path: Path) -> tuple[Op, ...]:

@@ -8,10 +8,10 @@ from typing import Any
 
 from schedc.cost.report import CostReport, predict
 from schedc.inspect.flow import Flow
-from schedc.inspect.numbered import transfer_name
 from schedc.inspect.reasons import reason
 from schedc.inspect.subject import Subject
 from schedc.ir.program import RemoteStart, Start
+from schedc.ir.uses import transfer_name
 
 BOUNDS = {
     "hbm": "every byte of HBM once at the fitted rate",

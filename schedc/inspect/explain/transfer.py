@@ -16,11 +16,11 @@ from schedc.cost.simulate import simulate
 from schedc.errors import UserError
 from schedc.inspect.explain.moving import Movable, Spot, without_addresses
 from schedc.inspect.flow import Flow, Moved, flow_of
-from schedc.inspect.numbered import transfer_name
 from schedc.inspect.reasons import reason, us, where
 from schedc.inspect.subject import Subject
 from schedc.ir.allocate import DoesNotFit
 from schedc.ir.program import Compute, RemoteStart, Start
+from schedc.ir.uses import transfer_name
 from schedc.ir.verify import verify
 
 Kind = Literal["address", "data", "slot", "proof", "capacity", "edge"]

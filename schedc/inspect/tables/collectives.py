@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from schedc.inspect.subject import ModelSubject, Subject
 from schedc.inspect.table import Column, Table
-from schedc.ir.program import ROW_BYTES, Barrier, RemoteStart, Signal
+from schedc.ir.program import ROW_BYTES, RemoteStart
+from schedc.ir.uses import is_remote, transfer_name
 
 COLUMNS = (
     Column("phase"),
@@ -47,9 +48,9 @@ def collectives(subject: Subject) -> Table:
             found = sent[done.phase]
             found.messages += 1
             found.bytes += op.source.rows * ROW_BYTES
-            found.storage[f"{op.source.storage} -> {op.target.storage}"] = None
+            found.storage[transfer_name(op)] = None
             found.peers.add(str(op.peer))
-        elif isinstance(op, Barrier) or (isinstance(op, Signal) and op.peer is not None):
+        elif is_remote(op):
             sent[done.phase].signals += 1
     for moved in flow.moved:
         done = flow.executed[moved.at]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 
 from schedc.inspect.flow import Flow
-from schedc.inspect.numbered import transfer_name
 from schedc.inspect.reasons import where
 from schedc.inspect.subject import Subject
 from schedc.inspect.table import Column, Table
 from schedc.ir.program import RemoteStart, Start
+from schedc.ir.uses import transfer_name
 
 COLUMNS = (
     Column("phase"),

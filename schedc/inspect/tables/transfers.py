@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from schedc.inspect.flow import Flow, Moved
-from schedc.inspect.numbered import transfer_name
 from schedc.inspect.reasons import reason
 from schedc.inspect.subject import Subject
 from schedc.inspect.table import Column, Table, Value
 from schedc.ir.program import ROW_BYTES, RemoteStart, Start
+from schedc.ir.uses import transfer_name
 
 COLUMNS = (
     Column("line"),
