@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeVar
 
 from schedc.ir.expr import Compare, Const, Expr
 
@@ -255,6 +255,8 @@ Op = Start | RemoteStart | Wait | Signal | Await | Barrier | Compute | SetScalar
 BLOCKS = (Loop, When, Switch, Case, Phase)
 """Operations with a body. A `Case` stands only in a `Switch`, which has nothing else in it."""
 
+Kind = TypeVar("Kind", bound=Op)
+
 
 @dataclass(frozen=True)
 class Program:
@@ -312,7 +314,7 @@ def size(op: Op) -> int:
     return op.size if isinstance(op, BLOCKS) else 1
 
 
-def numbered(ops: tuple[Op, ...], first: int = 0) -> Iterator[tuple[int, Op]]:
+def numbered(ops: tuple[Kind, ...], first: int = 0) -> Iterator[tuple[int, Kind]]:
     """The operations of one body with their numbers in the order of `walk`, where the first has the number `first`."""
     for op in ops:
         yield first, op

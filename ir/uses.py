@@ -46,6 +46,17 @@ def semaphores(op: Op) -> tuple[SemaphoreRef, ...]:
             return ()
 
 
+def amount(op: Op) -> int:
+    """What it gives to or takes from each of its semaphores: rows of a transfer, or signals."""
+    match op:
+        case Start(source) | RemoteStart(source):
+            return source.rows
+        case Wait(_, given) | Signal(_, given) | Await(_, given):
+            return given
+        case _:
+            return 0
+
+
 def completions(op: Op) -> tuple[tuple[SemaphoreRef, Operand], ...]:
     """Of a transfer, its regions with the semaphore that tells when it is done with each."""
     match op:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 from schedc.cost.inputs import Inputs
 from schedc.cost.machine import Machine
-from schedc.cost.timeline import Event, Timeline
+from schedc.cost.timeline import Timeline
 from schedc.cost.trace import Span
-from schedc.inspect.events import by_operation
 from schedc.inspect.execution import Executed, execute
 from schedc.inspect.numbered import Numbered
-from schedc.ir.program import Await, Compute, Program, RemoteStart, Start, Wait
+from schedc.ir.program import ROW_BYTES, Await, Compute, Program, RemoteStart, Start, Wait
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,6 @@ def flow_of(
 class _Follow:
     def __init__(self, numbered: Numbered, timeline: Timeline, executed: list[Executed]) -> None:
         self.numbered, self.timeline, self.executed = numbered, timeline, executed
-        self.events = by_operation(timeline.events, ("hbm", "link", "wait"))
         self.arrays = {array.name for array in numbered.program.arrays}
         self.touched = _Last()
         self.wrote = _Last()
@@ -86,37 +84,39 @@ class _Follow:
         for place, done in enumerate(self.executed):
             op = self.numbered.ops[done.op].op
             if isinstance(op, (Start, RemoteStart)):
-                self._start(place, done, next(self.events[done.op]))
+                self._start(place, done)
             elif isinstance(op, (Wait, Await)):
-                self._wait(place, done, next(self.events[done.op]))
+                self._wait(place, done)
             elif isinstance(op, Compute):
                 self._compute(place, done)
             self.set |= dict.fromkeys(done.sets, place)
         return Flow(self.numbered, self.timeline, self.executed, tuple(self.moved), self.stalls)
 
-    def _start(self, place: int, done: Executed, event: Event) -> None:
+    def _start(self, place: int, done: Executed) -> None:
+        flight = done.flight
+        assert flight is not None, "a start"
         inward, outward = self._in_vmem(done.writes), self._in_vmem(done.reads)
         freed = [self.touched.over(rows) for rows in inward] + [self.wrote.over(rows) for rows in outward]
         known = [self.set[array] for array in done.needs if array in self.set]
-        idle = max(0.0, event.issued_ns - self.busy_until) if event.lane == "hbm" else 0.0
-        if event.lane == "hbm":
-            self.busy_until = max(self.busy_until, event.ended_ns)
+        idle = max(0.0, flight.issued - self.busy_until) if flight.lane == "hbm" else 0.0
+        if flight.lane == "hbm":
+            self.busy_until = max(self.busy_until, flight.ended)
         self.waiting[done.signals].append([len(self.moved), done.amount])
         self.moved.append(
             Moved(
                 place,
-                event.issued_ns,
-                event.began_ns,
-                event.ended_ns,
-                event.bytes,
+                flight.issued,
+                flight.began,
+                flight.ended,
+                done.amount * ROW_BYTES,
                 _latest(freed),
                 max(known, default=None),
                 idle,
             )
         )
 
-    def _wait(self, place: int, done: Executed, event: Event) -> None:
-        self.stalls[place] = event.ended_ns - event.began_ns
+    def _wait(self, place: int, done: Executed) -> None:
+        self.stalls[place] = done.stall_ns
         left, queue = done.amount, self.waiting[done.signals]
         finished: list[int] = []
         while left > 0 and queue:
@@ -129,7 +129,7 @@ class _Follow:
         for index in finished:
             moved = self.moved[index]
             stall = self.stalls[place] if index == last else 0.0
-            self.moved[index] = replace(moved, wait=place, reached_ns=event.began_ns, stall_ns=stall)
+            self.moved[index] = replace(moved, wait=place, reached_ns=done.reached_ns, stall_ns=stall)
             for span in self._in_vmem(self.executed[moved.at].writes):
                 self.unused[span[0]].append((index, span))
 

@@ -13,7 +13,8 @@ from schedc.cost.timeline import PhaseTime, Timeline
 from schedc.cost.trace import Trace
 from schedc.cost.traced import TracedDevice
 from schedc.cost.values import value_of
-from schedc.ir.program import Await, Compute, Op, Program, Region, RemoteStart, SemaphoreRef, Start, Wait
+from schedc.ir.program import Op, Program, RemoteStart
+from schedc.ir.uses import operands, semaphores
 
 Note = Callable[[], tuple[tuple["Touched", ...], tuple[str, ...], int]]
 """What is touched by the execution that follows: regions, semaphores, the peer."""
@@ -48,7 +49,7 @@ class Step:
     """The counters of the loops around it, outermost first."""
     touched: tuple[Touched, ...] = ()
     semaphores: tuple[str, ...] = ()
-    """As `name[index]`: what a wait takes from, what a start signals; of a message `sent`, then `arrived`."""
+    """As `name[index]`: what a wait takes from, what else gives to; of a message `sent`, then `arrived`."""
     peer: int = 0
 
 
@@ -73,40 +74,21 @@ class Recorder(TracedDevice):
         return recorded
 
     def _note(self, op: Op, scope: dict[str, int]) -> Note:
-        match op:
-            case Start():
-                regions = [(op.source, True, False), (op.target, False, True)]
-                return self._notes(regions, [op.semaphore], scope)
-            case RemoteStart():
-                regions = [(op.source, True, False), (op.target, False, True)]
-                notes = self._notes(regions, [op.sent, op.arrived], scope)
-                peer = value_of(op.peer, scope, self.scalar_index)
-                return lambda: (*notes()[:2], peer(self.counters, self.scalars))
-            case Wait(semaphore, _) | Await(semaphore, _):
-                return self._notes([], [semaphore], scope)
-            case Compute():
-                operands = [(o.region, o.access != "write", o.access != "read") for o in op.operands]
-                return self._notes(operands, [], scope)
-            case _:
-                return lambda: ((), (), 0)
-
-    def _notes(
-        self, regions: list[tuple[Region, bool, bool]], semaphores: list[SemaphoreRef], scope: dict[str, int]
-    ) -> Note:
         strides = {buffer.name: buffer.rows for buffer in self.program.buffers}
         touching = [
             (
-                region.storage,
-                strides.get(region.storage, 0),
-                value_of(region.slot, scope, self.scalar_index),
-                value_of(region.offset, scope, self.scalar_index),
-                region.rows,
-                reads,
-                writes,
+                operand.region.storage,
+                strides.get(operand.region.storage, 0),
+                value_of(operand.region.slot, scope, self.scalar_index),
+                value_of(operand.region.offset, scope, self.scalar_index),
+                operand.region.rows,
+                operand.reads,
+                operand.writes,
             )
-            for region, reads, writes in regions
+            for operand in operands(op)
         ]
-        signals = [(ref.name, value_of(ref.index, scope, self.scalar_index)) for ref in semaphores]
+        signals = [(ref.name, value_of(ref.index, scope, self.scalar_index)) for ref in semaphores(op)]
+        peer = value_of(op.peer, scope, self.scalar_index) if isinstance(op, RemoteStart) else None
         counters, scalars = self.counters, self.scalars
 
         def note() -> tuple[tuple[Touched, ...], tuple[str, ...], int]:
@@ -114,7 +96,8 @@ class Recorder(TracedDevice):
                 Touched(name, stride * slot(counters, scalars) + offset(counters, scalars), rows, reads, writes)
                 for name, stride, slot, offset, rows, reads, writes in touching
             )
-            return touched, tuple(f"{name}[{index(counters, scalars)}]" for name, index in signals), 0
+            signalled = tuple(f"{name}[{index(counters, scalars)}]" for name, index in signals)
+            return touched, signalled, 0 if peer is None else peer(counters, scalars)
 
         return note
 
