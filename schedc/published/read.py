@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from schedc.errors import SpecError, UserError
+from schedc.errors import UserError
+from schedc.files import parsed, read_text
 from schedc.names import nearest
 from schedc.published.form import PublishedSchedule
-from schedc.validation import validate
-from schedc.yaml_text import YamlError, parse_yaml
+from schedc.yaml_text import parse_yaml
 
 _FOLDER = Path(__file__).with_name("schedules")
 
@@ -36,20 +36,8 @@ def _text(name: str) -> str:
     else:
         close = nearest(name, list_published()) or list_published()
         raise UserError(f"no published schedule {name!r}; there are: {', '.join(close)}; or give a file, ./{name}.yaml")
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text") from None
+    return read_text(path)
 
 
 def parse_published(text: str, source: str) -> PublishedSchedule:
-    try:
-        data = parse_yaml(text)
-    except YamlError as fault:
-        raise SpecError(source, [str(fault)]) from None
-    schedule, faults = validate(PublishedSchedule, data)
-    if schedule is None:
-        raise SpecError(source, faults)
-    return schedule
+    return parsed(PublishedSchedule, text, source)

@@ -14,10 +14,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from schedc.errors import SpecError
+from schedc.files import parsed, validated
 from schedc.published.form import Names, PublishedSchedule
 from schedc.spec.base import Part, Problem
-from schedc.validation import validate
-from schedc.yaml_text import YamlError, parse_yaml
 
 _FOLDER = Path(__file__).with_name("variants")
 
@@ -80,14 +79,7 @@ def has_variants(name: str) -> bool:
 
 
 def parse_variants(text: str, source: str) -> Variants:
-    try:
-        data = parse_yaml(text)
-    except YamlError as fault:
-        raise SpecError(source, [str(fault)]) from None
-    variants, faults = validate(Variants, data)
-    if variants is None:
-        raise SpecError(source, faults)
-    return variants
+    return parsed(Variants, text, source)
 
 
 def with_variant(data: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
@@ -103,10 +95,7 @@ def with_variant(data: Mapping[str, Any], variant: Variant) -> dict[str, Any]:
 
 def schedule_of(data: Mapping[str, Any], source: str) -> PublishedSchedule:
     """Raises SpecError for what is no schedule any more."""
-    schedule, faults = validate(PublishedSchedule, dict(data))
-    if schedule is None:
-        raise SpecError(source, faults)
-    return schedule
+    return validated(PublishedSchedule, dict(data), source)
 
 
 def edited(data: Mapping[str, Any], edit: Edit) -> dict[str, Any]:

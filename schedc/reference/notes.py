@@ -41,7 +41,10 @@ class Notes:
 
 SILENT = Notes()
 
+Project = Callable[[jax.Array, str], jax.Array]
+"""x[..., in], name of a weight [out, in] → f32[..., out]."""
 
-def projections(dot: Dot, weights: Weights, note: Notes) -> Callable[[jax.Array, str], jax.Array]:
-    """x, name of a weight → x · weight, noted under that name."""
+
+def projections(dot: Dot, weights: Weights, note: Notes) -> Project:
+    """The product with a weight, noted under its name."""
     return lambda x, name: note(name, dot(x, weights[name]))

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from schedc import model_specs
-from schedc.errors import SpecError, UserError
+from schedc.errors import UserError
+from schedc.files import parsed, read_text
 from schedc.names import nearest
 from schedc.spec.model import ModelSpec
-from schedc.validation import validate
-from schedc.yaml_text import YamlError, parse_yaml
 
 
 def list_models() -> list[str]:
@@ -40,22 +39,9 @@ def _load_file(path: Path) -> ModelSpec:
             f"{path}: is a program, not a model spec, which is needed here; programs are taken by `schedc check`, "
             "`emit`, `diff`, `explain` step and transfer, and all of `inspect` but decisions, placement and llo"
         )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text") from None
-    return parse_spec(text, str(path))
+    return parse_spec(read_text(path), str(path))
 
 
 def parse_spec(text: str, source: str) -> ModelSpec:
     """`source` names the text in messages. Raises SpecError with every fault."""
-    try:
-        data = parse_yaml(text)
-    except YamlError as fault:
-        raise SpecError(source, [str(fault)]) from None
-    spec, faults = validate(ModelSpec, data)
-    if spec is None:
-        raise SpecError(source, faults)
-    return spec
+    return parsed(ModelSpec, text, source)

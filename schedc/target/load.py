@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from schedc.errors import TargetError
+from schedc.files import read_text
 from schedc.names import nearest
 from schedc.target.chip import Chip
 from schedc.validation import validate
@@ -27,13 +28,7 @@ def load_chip(name: str) -> Chip:
 
 def load_chip_file(path: Path) -> Chip:
     """A chip file: a whole one, or one that says `base: <chip>` and then only what differs from that chip."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise TargetError(f"{path}: is not UTF-8 text") from None
-    data = _parse(text, str(path))
+    data = _parse(read_text(path, TargetError), str(path))
     if isinstance(data, dict) and "base" in data:
         data = dict(data)
         base = _packaged_data(str(data.pop("base")))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMON = {"schedc.errors", "schedc.names", "schedc.validation", "schedc.yaml_text", "schedc"}
+COMMON = {"schedc.errors", "schedc.names", "schedc.validation", "schedc.files", "schedc.yaml_text", "schedc"}
 
 ALLOWED: dict[str, set[str]] = {
     "ir": {"schedc.ir"},

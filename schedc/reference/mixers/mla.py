@@ -6,7 +6,7 @@ From those of the cache, or, where the cache is expanded, from those of the new 
 import jax
 import jax.numpy as jnp
 
-from schedc.reference.kept import kept_as
+from schedc.reference.kept import Pair, with_tokens
 from schedc.reference.norm import apply_norm
 from schedc.reference.notes import SILENT, Notes, projections
 from schedc.reference.rope import rotate
@@ -14,7 +14,7 @@ from schedc.reference.weights import Dot, Weights
 from schedc.spec.mixers.mla import Mla
 from schedc.spec.norm import Norm
 
-State = tuple[jax.Array, jax.Array]
+State = Pair
 """Latents [rows, capacity, 1, kv_rank], normalised, and shared keys [rows, capacity, 1, rope_dim], rotated; expanded,
 keys [rows, capacity, heads, nope_dim + rope_dim] and values [rows, capacity, heads, value_dim]. The token at position p
 stands at index p."""
@@ -74,8 +74,7 @@ def apply(
         return k, expanded[..., mixer.nope_dim :]
 
     kept = (latent, shared) if mixer.cache == "absorbed" else expand(latent, shared)
-    at = jnp.arange(rows)[:, None], positions
-    new = [old.at[at].set(kept_as(part, old.dtype)) for old, part in zip(state, kept, strict=True)]
+    new = with_tokens(state, kept, positions)
     cached = new[0].astype(jnp.float32), new[1].astype(jnp.float32)
     k, v = expand(*cached) if mixer.cache == "absorbed" else cached
 
@@ -93,7 +92,7 @@ def apply(
     mixed = mixed.reshape(rows, tokens, -1)
     if mixer.output_gate:
         mixed = mixed * jax.nn.sigmoid(project(x, "attn.gate"))
-    return project(note("attn.attended", mixed), "attn.o"), (new[0], new[1])
+    return project(note("attn.attended", mixed), "attn.o"), new
 
 
 def _note_absorbed(mixer: Mla, weights: Weights, dot: Dot, q: jax.Array, note: Notes) -> None:

@@ -5,10 +5,9 @@ from typing import Any
 
 from schedc.spec.importers.config import Config
 from schedc.spec.importers.decoder import dense, model, rms_norm
+from schedc.spec.importers.latent import latent_attention
 from schedc.spec.importers.rope import rope
 from schedc.spec.importers.routed import after_the_first, leave_out_prediction_layers, routed_experts, with_shared
-
-_LATENT_NORM = {"kind": "rms", "eps": 1e-6}  # the class's default, whatever rms_norm_eps says
 
 
 def deepseek_v3(config: Config, name: str) -> dict[str, Any]:
@@ -51,25 +50,11 @@ def _deepseek(config: Config, name: str, experts: dict[str, Any], pairs: str) ->
 
 def _latent_attention(config: Config, pairs: str) -> dict[str, Any]:
     config.must_be("attention_bias", [False], "biases of latent attention are not known")
-    heads = config.required("num_attention_heads", int)
-    config.must_be("num_key_value_heads", [heads], f"latent attention has as many as heads, {heads}")
-    nope_dim, rope_dim = config.required("qk_nope_head_dim", int), config.required("qk_rope_head_dim", int)
-    config.must_be("qk_head_dim", [nope_dim + rope_dim], "disagrees with qk_nope_head_dim + qk_rope_head_dim")
+    mixer = latent_attention(config)
+    nope_dim, rope_dim = mixer["nope_dim"], mixer["rope_dim"]
     config.must_be("head_dim", [rope_dim], f"disagrees with qk_rope_head_dim {rope_dim}")
-    q_rank = config.optional("q_lora_rank", int)
     turning = rope(config, default_theta=10_000.0, head_dim=rope_dim) | {"pairs": pairs}
-    mixer = {
-        "kind": "mla",
-        "heads": heads,
-        "q_rank": q_rank,
-        "kv_rank": config.required("kv_lora_rank", int),
-        "nope_dim": nope_dim,
-        "rope_dim": rope_dim,
-        "value_dim": config.required("v_head_dim", int),
-        "q_norm": None if q_rank is None else _LATENT_NORM,
-        "kv_norm": _LATENT_NORM,
-        "rope": turning,
-    }
+    mixer |= {"rope": turning}
     spread = _score_factor(turning.get("scaling") or {})
     if spread == 1.0 or nope_dim + rope_dim <= 0:
         return mixer

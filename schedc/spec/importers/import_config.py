@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from schedc.errors import ConfigError, UserError
+from schedc.files import read_text
 from schedc.spec.importers.config import Config, means_something
 from schedc.spec.importers.keys import INEXPRESSIBLE_KEYS
 from schedc.spec.importers.quantization import quantization
@@ -43,11 +44,7 @@ def import_with_report(config: dict[str, Any] | str | Path, name: str | None = N
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path}: is not UTF-8 text") from None
+        data = json.loads(read_text(path))
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:

@@ -7,9 +7,9 @@ from typing import Any
 
 from schedc.spec.importers.config import Config
 from schedc.spec.importers.decoder import dense, layer_count, model, rms_norm
+from schedc.spec.importers.latent import latent_attention
 from schedc.spec.importers.routed import after_the_first, by_kind, leave_out_prediction_layers
 
-_LATENT_NORM = {"kind": "rms", "eps": 1e-6}  # the class's default, whatever rms_norm_eps says
 _DIVISOR_EPSILON = 1e-20  # modeling_kimi.py, KimiMoEGate
 _LENGTHS = ("max_position_embeddings", "model_max_length")
 _SITU = {"beta": "activation_situ_beta", "linear_beta": "activation_situ_linear_beta"}
@@ -25,7 +25,8 @@ def kimi_linear(config: Config, name: str) -> dict[str, Any]:
     own, norm = config.part("linear_attn_config"), rms_norm(config)
     kinds = _layer_kinds(config) if own is None else _numbered_kinds(config, own)
     delta = _delta_attention(config, norm) if own is None else _delta_attention_of(config, own, norm)
-    mixers = {_FULL: _latent_attention(config), _LINEAR: delta}
+    latent = latent_attention(config) | {"output_gate": config.default("mla_use_output_gate", bool, False)}
+    mixers = {_FULL: latent, _LINEAR: delta}
     plain, experts = _feed_forward(config, "intermediate_size"), _experts(config, norm)
     feed_forwards = by_kind(config, plain, experts)
     if feed_forwards is None or config.data.get("first_k_dense_replace") is not None:
@@ -44,26 +45,6 @@ def kimi_linear(config: Config, name: str) -> dict[str, Any]:
     if block is not None:
         spec["residual"] = {"kind": "block_attention", "block": block, "eps": norm["eps"]}
     return spec
-
-
-def _latent_attention(config: Config) -> dict[str, Any]:
-    heads = config.required("num_attention_heads", int)
-    config.must_be("num_key_value_heads", [heads], f"latent attention has as many as heads, {heads}")
-    nope_dim, rope_dim = config.required("qk_nope_head_dim", int), config.required("qk_rope_head_dim", int)
-    config.must_be("qk_head_dim", [nope_dim + rope_dim], "disagrees with qk_nope_head_dim + qk_rope_head_dim")
-    q_rank = config.optional("q_lora_rank", int)
-    return {
-        "kind": "mla",
-        "heads": heads,
-        "q_rank": q_rank,
-        "kv_rank": config.required("kv_lora_rank", int),
-        "nope_dim": nope_dim,
-        "rope_dim": rope_dim,
-        "value_dim": config.required("v_head_dim", int),
-        "q_norm": None if q_rank is None else _LATENT_NORM,
-        "kv_norm": _LATENT_NORM,
-        "output_gate": config.default("mla_use_output_gate", bool, False),
-    }
 
 
 def _delta_attention(config: Config, norm: dict[str, Any]) -> dict[str, Any]:
