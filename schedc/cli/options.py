@@ -30,6 +30,9 @@ DEFAULT_CONTEXT = 4096
 DEFAULT_TARGET = "tpu7x:2x2x1"
 _PANEL = "Schedule"
 
+Named = Callable[[str], str]
+"""Where the value of a field of `ScheduleOptions` was asked for, for messages: `--wire`, or `plan k3.yaml: wire`."""
+
 
 Model = Annotated[
     str,
@@ -218,7 +221,9 @@ class ScheduleOptions:
         ),
     ] = None
 
-    def request(self, spec: "ModelSpec", rows: int | None = None, logits: bool = False) -> "Request":
+    def request(
+        self, spec: "ModelSpec", rows: int | None = None, logits: bool = False, named: Named | None = None
+    ) -> "Request":
         """Raises UserError for bad values. Of a plan that was found for another step it is warned on stderr."""
         from schedc.compiler.pipeline import Request
         from schedc.compiler.placement import fewest_devices
@@ -237,11 +242,12 @@ class ScheduleOptions:
             from schedc.cli.planned import planned
 
             found = planned(self, self.plan, spec.name, rows)
-            request = found.options.request(spec, found.rows, logits)
+            request = found.options.request(spec, found.rows, logits, found.named)
             found.warn(request)
             return request
+        named = named or option_of
         if self.weights_of is not None:
-            spec = with_weights_of(spec, self.weights_of)
+            spec = with_weights_of(named("weights_of"), spec, self.weights_of)
         refuse_unused_formats(spec)
         asked_for, rows_are = self.target or DEFAULT_TARGET, self.rows_are or "sequences"
         rows = 1 if rows is None else rows
@@ -262,25 +268,26 @@ class ScheduleOptions:
         if self.devices is None:
             fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=rows_are), target)
             target = parse_target(asked_for, fewest)
-        asked = StepShape(
-            rows, context, logits, target.devices_used, rules, rows_are=rows_are, taps=parse_taps(self.taps)
-        )
+        taps = parse_taps(named("taps"), self.taps)
+        asked = StepShape(rows, context, logits, target.devices_used, rules, rows_are=rows_are, taps=taps)
         refuse_what_is_not_lowered(spec, asked)
-        collective, collectives = parse_sites("--collective", self.collective)
-        wire, wires = parse_sites("--wire", self.wire)
-        formats = {site: _wire(value) for site, value in wires.items()}
-        talk = communication_for(
-            spec.hidden, rows, target, collective, None if wire is None else _wire(wire), collectives, formats
-        )
-        forms = parse_forms(self.forms)
-        shape = replace(asked, communication=talk, forms=forms)
+        collective, collectives = parse_sites(named("collective"), self.collective)
+        wire, wires = parse_sites(named("wire"), self.wire)
+        formats = {site: _wire(named("wire"), value) for site, value in wires.items()}
+        whole = None if wire is None else _wire(named("wire"), wire)
+        talk = communication_for(spec.hidden, rows, target, collective, whole, collectives, formats, named)
+        shape = replace(asked, communication=talk, forms=parse_forms(named("forms"), self.forms))
         return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""
-        names = {"settings": "set", "forms": "form"}
-        changed = [field.name for field in fields(self) if getattr(self, field.name) != field.default]
-        return [f"--{names.get(name, name).replace('_', '-')}" for name in changed]
+        return [option_of(field.name) for field in fields(self) if getattr(self, field.name) != field.default]
+
+
+def option_of(field: str) -> str:
+    """The option of a field of `ScheduleOptions`: "weights_of" → "--weights-of"."""
+    names = {"settings": "set", "forms": "form"}
+    return f"--{names.get(field, field).replace('_', '-')}"
 
 
 def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
@@ -295,10 +302,10 @@ def compiled_folder(text: str, options: ScheduleOptions) -> "Output | None":
     return read_output(Path(text))
 
 
-def parse_sites(option: str, text: str | None) -> tuple[str | None, dict[str, str]]:
+def parse_sites(asked: str, text: str | None) -> tuple[str | None, dict[str, str]]:
     """`ring` → ("ring", {}); `mixer=ring,latent=fused` → (None, {"mixer": "ring", "latent": "fused"}), and both.
 
-    Raises UserError for what is neither, or is said twice.
+    Raises UserError for what is neither, or is said twice. `asked` is where it was: an option, or a key of a file.
     """
     default, sites = None, {}
     for part in [] if text is None else text.split(","):
@@ -306,7 +313,7 @@ def parse_sites(option: str, text: str | None) -> tuple[str | None, dict[str, st
         if not equals:
             site, value = "", site
         if not value or (equals and not site) or site in sites or (not site and default is not None):
-            raise UserError(f"{option} {text}: must be one name, or names by site, as in mixer=NAME,latent=NAME")
+            raise UserError(f"{asked} {text}: must be one name, or names by site, as in mixer=NAME,latent=NAME")
         if site:
             sites[site] = value
         else:
@@ -314,40 +321,40 @@ def parse_sites(option: str, text: str | None) -> tuple[str | None, dict[str, st
     return default, sites
 
 
-def with_weights_of(spec: "ModelSpec", text: str) -> "ModelSpec":
+def with_weights_of(asked: str, spec: "ModelSpec", text: str) -> "ModelSpec":
     """`experts=nvfp4` → the model with such experts. Raises UserError for what is no family or no format of it."""
     from schedc.spec.storage import Quantization
     from schedc.validation import validate
 
-    default, formats = parse_sites("--weights-of", text)
+    default, formats = parse_sites(asked, text)
     if default is not None:
-        raise UserError(f"--weights-of {text}: must name a family, as in experts={default}; --weights is of all")
+        raise UserError(f"{asked} {text}: must name a family, as in experts={default}; --weights is of all")
     made, faults = validate(Quantization, {**spec.quantization.model_dump(mode="json"), **formats})
     if made is None:
-        raise UserError("\n".join(f"--weights-of {text}: {fault}" for fault in faults))
+        raise UserError("\n".join(f"{asked} {text}: {fault}" for fault in faults))
     return spec.model_copy(update={"quantization": made})
 
 
-def _wire(text: str) -> "WordDtype":
+def _wire(asked: str, text: str) -> "WordDtype":
     """Raises UserError for what is no format of a wire."""
     match text:
         case "bf16":
             return "bf16"
         case "f32":
             return "f32"
-    raise UserError(f"--wire {text}: must be bf16 or f32")
+    raise UserError(f"{asked} {text}: must be bf16 or f32")
 
 
-def parse_taps(text: str | None) -> tuple[int, ...]:
+def parse_taps(asked: str, text: str | None) -> tuple[int, ...]:
     """`23,47` → (23, 47). Raises UserError for what is no number."""
     if text is None:
         return ()
     if not all(part.strip().isdecimal() for part in text.split(",")):
-        raise UserError(f"--taps {text}: must be numbers of layers, counted from 0, as in 23,47")
+        raise UserError(f"{asked} {text}: must be numbers of layers, counted from 0, as in 23,47")
     return tuple(int(part) for part in text.split(","))
 
 
-def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+def parse_forms(asked: str, texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     """`mxfp4=dequantised` → (("mxfp4", "dequantised"),). Raises UserError for what is no form of a format."""
     from schedc.target.products import products_file
 
@@ -357,9 +364,9 @@ def parse_forms(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
         stored, _, form = text.partition("=")
         if form not in known.get(stored, {}):
             listed = "; ".join(f"{name}={' or '.join(some)}" for name, some in known.items() if len(some) > 1)
-            raise UserError(f"--form {text}: there are {listed}")
+            raise UserError(f"{asked} {text}: there are {listed}")
         if forms.setdefault(stored, form) != form:
-            raise UserError(f"--form {text}: {stored} is to be {forms[stored]} already; give one of them")
+            raise UserError(f"{asked} {text}: {stored} is to be {forms[stored]} already; give one of them")
     return tuple(forms.items())
 
 

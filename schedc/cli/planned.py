@@ -28,6 +28,14 @@ class Planned:
     options: "ScheduleOptions"
     rows: int
     others: tuple[str, ...]
+    said: frozenset[str]
+    """Fields of the options that the file says, and the command line does not."""
+
+    def named(self, field: str) -> str:
+        """Where the value of a field of the options was asked for."""
+        from schedc.cli.options import option_of
+
+        return f"plan {self.text}: {field}" if field in self.said else option_of(field)
 
     def warn(self, request: "Request") -> None:
         """On stderr, with both times, if another step is asked for than the plan was found for."""
@@ -69,7 +77,8 @@ def planned(options: "ScheduleOptions", text: str, model: str, rows: int | None)
         devices=file.devices,
         **{**said, **given},
     )
-    return Planned(text, file, taken, file.rows, tuple(_others(given, said, file)))
+    own = frozenset(said.keys() - given.keys())
+    return Planned(text, file, taken, file.rows, tuple(_others(given, said, file)), own)
 
 
 def _target_name(text: str) -> str:
@@ -133,14 +142,16 @@ def _said(file: "PlanFile") -> dict[str, Any]:
 
 def _others(given: dict[str, Any], said: dict[str, Any], file: "PlanFile") -> list[str]:
     """Of a file of version 1 it is not known what else it was found for."""
+    from schedc.cli.options import option_of
+
     found = []
     for name, value in given.items():
         if file.version == 1 and name not in said:
             continue
         if _plain(name, value) != _plain(name, said.get(name)):
-            had, option = said.get(name), "form" if name == "forms" else name.replace("_", "-")
+            had = said.get(name)
             shown = "none" if had is None else "its own" if name == "placement" else _text(had)
-            found.append(f"--{option} {_text(value)} (the plan has {shown})")
+            found.append(f"{option_of(name)} {_text(value)} (the plan has {shown})")
     return found
 
 

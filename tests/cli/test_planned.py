@@ -117,6 +117,24 @@ def test_what_no_step_can_have_is_refused_before_anything_is_made_of_it(
     assert fault in refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check"))
 
 
+@pytest.mark.parametrize(
+    "had, damaged, fault",
+    [
+        ("wire: bf16", "wire: f16", "wire f16: must be bf16 or f32"),
+        ("wire: bf16", "wire: mixer=bf16,mixer=f32", "wire mixer=bf16,mixer=f32: must be one name, or names by site"),
+        ("collective: ring", "collective: rings", "collective rings: no collective algorithm is called 'rings'"),
+    ],
+)
+def test_what_a_plan_asks_for_is_refused_by_the_key_of_its_file(
+    schedc: Command, plan: Path, had: str, damaged: str, fault: str
+) -> None:
+    plan.write_text(plan.read_text().replace(had, damaged, 1))
+    assert f"plan {plan}: {fault}" in refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check"))
+    given = ("--wire", "bf16", "--collective", "rings")
+    said = refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), *given, "--no-check"))
+    assert "--collective rings: no collective" in said
+
+
 def test_a_file_of_the_first_version_leaves_wires_to_the_command_line(schedc: Command, plan: Path) -> None:
     later = ("version", "rows_are", "wire", "collective", "placement", "assumed", "settings", "priced_by")
     lines = [line for line in plan.read_text().splitlines() if not line.startswith(later)]

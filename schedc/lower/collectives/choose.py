@@ -8,7 +8,7 @@ further apart than chips; the figures are those of the chip's file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from schedc.errors import UserError
@@ -35,28 +35,35 @@ def communication_for(
     wire: WordDtype | None = None,
     collectives: Mapping[str, str] | None = None,
     wires: Mapping[str, WordDtype] | None = None,
+    named: Callable[[str], str] = "--{}".format,
 ) -> Communication:
     """How the devices of a step that are used sum f32[rows, hidden]: by `all_reduce`, or what is quickest for it.
 
-    The wire is f32 unless it is given. `collectives` and `wires` are of single sites.
+    The wire is f32 unless it is given. `collectives` and `wires` are of single sites. `named` says where `collective`
+    and `wire` were asked for, for messages.
 
     Raises UserError for an algorithm that does not exist, or cannot serve these devices.
     """
     topology, devices = topology_of(target), target.devices_used
     if devices == 1:
         asked: dict[str, list[str | None]] = {
-            "--collective": [all_reduce, *(collectives or {}).values()],
-            "--wire": [wire, *(wires or {}).values()],
+            "collective": [all_reduce, *(collectives or {}).values()],
+            "wire": [wire, *(wires or {}).values()],
         }
-        for option, values in asked.items():
+        for key, values in asked.items():
             if value := next((value for value in values if value is not None), None):
-                raise UserError(f"{option} {value}: one device has nobody to talk to; give --devices, or leave it out")
+                raise UserError(
+                    f"{named(key)} {value}: one device has nobody to talk to; give --devices, or leave it out"
+                )
         return Communication(topology)
     wire = wire or "f32"
     summed = summed_by(hidden, rows, target, wire)
     for algorithm in (all_reduce, *(collectives or {}).values()):
         if algorithm is not None and algorithm != FUSED:
-            make_collective(algorithm, summed)
+            try:
+                make_collective(algorithm, summed)
+            except UserError as error:
+                raise UserError(f"{named('collective')} {algorithm}: {error}") from None
     most_rows = int(MEMORY_SHARE * target.capability.vmem_usable_bytes) // ROW_BYTES
     talk = Communication(topology, all_reduce or choose(summed, target.cost, most_rows), wire)
     return talk.at_sites(collectives or {}, wires or {})
