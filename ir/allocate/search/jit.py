@@ -19,11 +19,12 @@ except ImportError:
     _numba = None
 
 
-def compiler(sources: Path, name: str) -> Callable[[Function], Function]:
+def compiler(sources: Path, name: str, inline: bool = False) -> Callable[[Function], Function]:
     """What makes machine code of the functions of a folder, kept on disk between runs under `name`.
 
     numba knows a function's code as out of date by the function's own file, but it has that of other files in it.
     So the code is kept in a folder named by what all files say. Without numba a function stays itself.
+    With `inline` its code becomes part of its callers': passing it many arrays costs nothing.
     """
 
     def compiled(function: Function) -> Function:
@@ -33,7 +34,8 @@ def compiler(sources: Path, name: str) -> Callable[[Function], Function]:
         folder = _folder(before, sources, name)
         try:
             _numba.config.CACHE_DIR = str(folder) if folder is not None else before
-            return _numba.njit(cache=folder is not None, error_model="numpy")(function)
+            placed = "always" if inline else "never"
+            return _numba.njit(cache=folder is not None, error_model="numpy", inline=placed)(function)
         finally:
             _numba.config.CACHE_DIR = before
 

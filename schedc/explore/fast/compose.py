@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedc.explore.fast.jit import compiled
+from schedc.explore.fast.jit import compiled, inlined
 from schedc.explore.fast.laps import laps, member_laps, sequences
 from schedc.explore.fast.model import MOST_SLOTS
 from schedc.explore.fast.trace import MARK, START, WAIT
@@ -34,10 +34,8 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
     n, pending, mark = 0, 0.0, 0
     for r in range(rings):
         if begin[r] == -1:
-            for number in range(min(ahead[r], length[r])):
-                x, slot = sequence[r, number], m.semaphores + r * MOST_SLOTS + number % slots[r]
-                _start(whole, real, n, pending + start_ns, slot, rows[x], need[x], latency_ns)
-                n, pending = n + 1, 0.0
+            n, pending = _fill(whole, real, n, pending, sequence, length, slots, ahead, m.semaphores, rows, need,
+                               start_ns, latency_ns, r)  # fmt: skip
     for s in range(len(m.trips)):
         first, last, trips = m.unit_first[s], m.unit_first[s + 1], m.trips[s]
         for trip in range(trips):
@@ -47,10 +45,8 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                 u = order[place]
                 for r in range(rings):
                     if begin[r] == u and trip == (0 if lap_tiles[s, r] > 0 else trips - 1):
-                        for number in range(min(ahead[r], length[r])):
-                            x, slot = sequence[r, number], m.semaphores + r * MOST_SLOTS + number % slots[r]
-                            _start(whole, real, n, pending + start_ns, slot, rows[x], need[x], latency_ns)
-                            n, pending = n + 1, 0.0
+                        n, pending = _fill(whole, real, n, pending, sequence, length, slots, ahead, m.semaphores, rows,
+                                           need, start_ns, latency_ns, r)  # fmt: skip
                 for t in range(len(issue)):
                     if issue[t] != u:
                         continue
@@ -60,34 +56,20 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                         n, pending = _copy(notes_whole, notes_real, slice_first[at], slice_first[at + 1], whole, real,
                                            n, pending, slice_rest[at])  # fmt: skip
                         continue
-                    for r in range(rings):
-                        if begin[r] != -2:
-                            continue
-                        for number in range(ahead[r]):
-                            x, total = _of_member(
-                                part_first[v], part_first[v + 1], part_of, part_vectors, ring_of, tiles, before, each,
-                                last_reader, r, number, members[v, trip],
-                            )  # fmt: skip
-                            if total == 0:
-                                break
-                            pending += guard_ns + start_ns
-                            if x >= 0:
-                                slot = m.semaphores + r * MOST_SLOTS + number % slots[r]
-                                _start(whole, real, n, pending, slot, rows[x], need[x], latency_ns)
-                                n, pending = n + 1, 0.0
+                    n, pending = _fill_with_members(
+                        whole, real, n, pending, part_first[v], part_first[v + 1], part_of, part_vectors, ring_of,
+                        tiles, before, each, last_reader, slots, ahead, begin, m.semaphores, rows, need, guard_ns + start_ns,
+                        latency_ns, members[v, trip],
+                    )  # fmt: skip
                 for earlier in range(first, place):
                     e = order[earlier]
-                    if deferred[e] != u:
-                        continue
-                    x = max(part_vectors[part_first[e]], part_of[part_first[e]])
-                    r = ring_of[x]
-                    for tile in range(tiles[x] if ahead[r] > 0 else 0):
-                        later = base[r] + offset[x] + tile + ahead[r]
-                        pending += guard_ns + start_ns
-                        if later < length[r]:
-                            y, slot = sequence[r, later], m.semaphores + r * MOST_SLOTS + later % slots[r]
-                            _start(whole, real, n, pending, slot, rows[y], need[y], latency_ns)
-                            n, pending = n + 1, 0.0
+                    if deferred[e] == u:
+                        x = max(part_vectors[part_first[e]], part_of[part_first[e]])
+                        r = ring_of[x]
+                        n, pending = _refill(
+                            whole, real, n, pending, sequence, length, slots, ahead, m.semaphores, rows, need,
+                            guard_ns + start_ns, latency_ns, r, base[r] + offset[x], tiles[x],
+                        )  # fmt: skip
                 chosen = members[u, trip] >= 0
                 for member in range(abs(members[u, trip])):
                     if chosen:
@@ -109,7 +91,7 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                             if count > 1:
                                 pending += m.tile_ns[part]
                             if arrives:
-                                slot = m.semaphores + r * MOST_SLOTS + (number + tile) % slots[r]
+                                slot = _slot(m.semaphores, slots, r, number + tile)
                                 if ahead[r] == 0:
                                     _start(whole, real, n, pending + start_ns, slot, rows[x], need[x], latency_ns)
                                     n, pending = n + 1, 0.0
@@ -131,13 +113,68 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                                 y = sequence[r, later]
                             pending += guard_ns + start_ns
                             if y >= 0:
-                                slot = m.semaphores + r * MOST_SLOTS + later % slots[r]
+                                slot = _slot(m.semaphores, slots, r, later)
                                 _start(whole, real, n, pending, slot, rows[y], need[y], latency_ns)
                                 n, pending = n + 1, 0.0
             for r in range(rings):
                 base[r] += lap_tiles[s, r]
             whole[n, 0], whole[n, 3], real[n, 0] = MARK, mark, pending
             n, pending, mark = n + 1, 0.0, mark + 1
+    return n, pending
+
+
+@inlined
+def _slot(semaphores, slots, r, number):
+    """The semaphore of what passes through ring `r` as number `number`."""
+    return semaphores + r * MOST_SLOTS + number % slots[r]
+
+
+@inlined
+def _fill(whole, real, n, pending, sequence, length, slots, ahead, semaphores, rows, need, start_ns, latency_ns, r):
+    """Start the first tiles of ring `r`."""
+    for number in range(min(ahead[r], length[r])):
+        x, slot = sequence[r, number], _slot(semaphores, slots, r, number)
+        _start(whole, real, n, pending + start_ns, slot, rows[x], need[x], latency_ns)
+        n, pending = n + 1, 0.0
+    return n, pending
+
+
+@inlined
+def _fill_with_members(
+    whole, real, n, pending, first, last, part_of, part_vectors, ring_of, tiles, before, each, last_reader,
+    slots, ahead, begin, semaphores, rows, need, guarded_ns, latency_ns, members,
+):  # fmt: skip
+    """Start the first tiles of a selection's members, those of the parts `first` to `last`."""
+    for r in range(len(slots)):
+        if begin[r] != -2:
+            continue
+        for number in range(ahead[r]):
+            x, total = _of_member(
+                first, last, part_of, part_vectors, ring_of, tiles, before, each, last_reader, r, number, members
+            )
+            if total == 0:
+                break
+            pending += guarded_ns
+            if x >= 0:
+                slot = _slot(semaphores, slots, r, number)
+                _start(whole, real, n, pending, slot, rows[x], need[x], latency_ns)
+                n, pending = n + 1, 0.0
+    return n, pending
+
+
+@inlined
+def _refill(
+    whole, real, n, pending, sequence, length, slots, ahead, semaphores, rows, need, guarded_ns, latency_ns,
+    r, number, tiles,
+):  # fmt: skip
+    """Start what comes into ring `r` in place of `tiles` tiles from `number` on, if it is refilled."""
+    for tile in range(tiles if ahead[r] > 0 else 0):
+        later = number + tile + ahead[r]
+        pending += guarded_ns
+        if later < length[r]:
+            x, slot = sequence[r, later], _slot(semaphores, slots, r, later)
+            _start(whole, real, n, pending, slot, rows[x], need[x], latency_ns)
+            n, pending = n + 1, 0.0
     return n, pending
 
 
