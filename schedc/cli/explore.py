@@ -63,22 +63,13 @@ def explore(
     """
     from schedc.cli.explore_search import write_found
     from schedc.cli.explore_view import show, show_ablations, show_reached, write_csv
-    from schedc.cli.files import require_different, require_suffix, require_writable
-    from schedc.cli.pictures import require_picture
     from schedc.cli.planned import with_assumed
     from schedc.explore.compare import compared, policies_named
     from schedc.explore.executors import executor as executor_at
     from schedc.schedule.registry import SEARCHES
     from schedc.spec.load import load_spec
 
-    if plot is not None:
-        require_picture(plot, "--plot is written as")
-    for path in (output, csv, search.state):
-        if path is not None:
-            require_writable(path)
-    if output is not None:
-        require_suffix(output, (".yaml", ".yml"), "a plan is written as")
-    require_different({"--output": output, "--plot": plot, "--csv": csv, "--state": search.state})
+    _require_files(output, plot, csv, search.state)
     request, assumed = options.request(load_spec(model), rows), with_assumed(assumed, options.plan)
     setting = _setting(request, assumed)
     searching = request.policy in SEARCHES
@@ -109,6 +100,21 @@ def explore(
     for path in (csv, output, plot):
         if path is not None:
             typer.echo(f"wrote {path}")
+
+
+def _require_files(output: Path | None, plot: Path | None, csv: Path | None, state: Path | None) -> None:
+    """Raises UserError for files that cannot be written, before anything is computed for them."""
+    from schedc.cli.files import require_different, require_suffix, require_writable
+    from schedc.cli.pictures import require_picture
+
+    if plot is not None:
+        require_picture(plot, "--plot is written as")
+    for path in (output, csv, state):
+        if path is not None:
+            require_writable(path)
+    if output is not None:
+        require_suffix(output, (".yaml", ".yml"), "a plan is written as")
+    require_different({"--output": output, "--plot": plot, "--csv": csv, "--state": state})
 
 
 def _looked_into(best: "tuple[str, Planned] | None", ablate: bool, plot: Path | None) -> dict[str, Any]:

@@ -58,8 +58,8 @@ def compose(m, notes_whole, notes_real, order, issue, deferred, ring_of, slots, 
                         continue
                     n, pending = _fill_with_members(
                         whole, real, n, pending, part_first[v], part_first[v + 1], part_of, part_vectors, ring_of,
-                        tiles, before, each, last_reader, slots, ahead, begin, m.semaphores, rows, need, guard_ns + start_ns,
-                        latency_ns, members[v, trip],
+                        tiles, before, each, last_reader, slots, ahead, begin, m.semaphores, rows, need,
+                        guard_ns + start_ns, latency_ns, members[v, trip],
                     )  # fmt: skip
                 for earlier in range(first, place):
                     e = order[earlier]
