@@ -92,7 +92,7 @@ class _Formulation:
         """By transfer."""
 
     def add_work(self, work: Work) -> None:
-        """A unit: its pieces on the core one after the other, each behind its tile, and the transfers that it starts."""
+        """A unit: its pieces on the core one after the other, each behind its tile; the transfers that it starts."""
         before = None
         for at, piece in enumerate(work.pieces_ns):
             start = self.model.new_int_var(0, self.horizon, f"unit {work.unit} piece {at}")
