@@ -19,7 +19,7 @@ from schedc.lower.graph import StepShape
 from schedc.lower.step import StepLowering
 from schedc.schedule.build import problem_of, program_of
 from schedc.schedule.plan import Plan, Problem
-from schedc.schedule.registry import check_plan
+from schedc.schedule.plan_faults import check_plan
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
 

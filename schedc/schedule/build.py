@@ -27,9 +27,10 @@ from schedc.schedule.plan import (
     StreamInfo,
     TransferCost,
 )
+from schedc.schedule.plan_faults import check_plan
 from schedc.schedule.policies.ring import ring
 from schedc.schedule.products import refuse_unused_forms, with_products
-from schedc.schedule.registry import DEFAULT_POLICY, check_plan, run_policy
+from schedc.schedule.registry import DEFAULT_POLICY, run_policy
 from schedc.schedule.reorder import reordered
 from schedc.spec.model import Half, ModelSpec
 from schedc.target.target import Target

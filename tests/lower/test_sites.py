@@ -19,8 +19,8 @@ from schedc.lower.collectives.communication import FUSED
 from schedc.lower.graph import StepShape, shape_from_dict, shape_to_dict
 from schedc.lower.step import StepLowering
 from schedc.schedule.build import problem_of, program_of
+from schedc.schedule.plan_faults import check_plan
 from schedc.schedule.policies.ring import ring
-from schedc.schedule.registry import check_plan
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target, parse_target

@@ -18,8 +18,8 @@ from schedc.lower.graph import StepShape
 from schedc.lower.step import StepLowering
 from schedc.schedule.build import capacity_rows, problem_of, program_of
 from schedc.schedule.plan import Plan, Problem
+from schedc.schedule.plan_faults import check_plan
 from schedc.schedule.policies.ring import ring
-from schedc.schedule.registry import check_plan
 from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
 from tests.schedule.any_plan import any_plan
