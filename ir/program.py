@@ -81,6 +81,8 @@ def table(name: str, values: tuple[int, ...]) -> Scalars:
 
 @dataclass(frozen=True)
 class Semaphore:
+    """`count` counters of one name: `dma` ones count rows of transfers, `regular` ones what is signalled."""
+
     name: str
     count: int = 1
     kind: Literal["dma", "regular"] = "dma"
@@ -98,6 +100,8 @@ class Region:
 
 @dataclass(frozen=True)
 class SemaphoreRef:
+    """One of the counters of a semaphore."""
+
     name: str
     index: Expr = field(default_factory=lambda: Const(0))
 
@@ -280,14 +284,12 @@ class Program:
         return sum(map(size, self.body))
 
     def buffer(self, name: str) -> Buffer:
-        return _find(self.buffers, name)
+        """Of a name that is declared."""
+        return next(buffer for buffer in self.buffers if buffer.name == name)
 
     def array(self, name: str) -> Array:
-        return _find(self.arrays, name)
-
-
-def _find(declarations, name):
-    return next(declaration for declaration in declarations if declaration.name == name)
+        """Of a name that is declared."""
+        return next(array for array in self.arrays if array.name == name)
 
 
 def scalars_set(op: Op) -> tuple[str, ...]:

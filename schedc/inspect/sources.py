@@ -25,9 +25,6 @@ class Sources:
     no_kernel: str = "the kernel in this folder is not what this schedc emits"
     """Why `kernel` is empty, if it is."""
 
-    def ir_text(self, op: int) -> str:
-        return self.ir.split("\n")[self.ir_lines[op] - 1].strip()
-
 
 def sources_of(text: str, kernel: str | None = None) -> tuple[Program, Sources]:
     """The program of `text` and its sources. `kernel` is the emitted file, if there is one already."""

@@ -203,16 +203,18 @@ Order = Literal["found", "number"]
 
 @dataclass(frozen=True)
 class Grain:
-    """What of the schedule shapes the graph: units a tile of every stream, tokens a tile of the KV cache, the order in
-    which the members of every selection are gone through (as they are found, if it is not named), whether the sum of a
-    partial output is sent tile by tile as it is made, or whole, and how many older tiles of a sequence's cache have a
-    buffer: one less are on their way while one is used."""
+    """What of the schedule shapes the graph."""
 
     tile_units: Mapping[str, int]
+    """By stream, the units of a tile."""
     kv_tokens: int
+    """Tokens of a tile of the KV cache."""
     orders: Mapping[str, Order] = field(default_factory=dict)
+    """By selection, the order in which its members are gone through: as they are found, if it is not named."""
     sums: SumCut = "tiles"
+    """Whether the sum of a partial output is sent tile by tile as it is made, or whole."""
     kv_slots: int = 2
+    """Buffers for older tiles of a sequence's cache: one less are on their way while one is used."""
 
     def tiles(self, stream: Stream) -> int:
         return ceil_div(stream.units, self.tile_units[stream.name])

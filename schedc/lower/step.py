@@ -99,11 +99,13 @@ class StepLowering:
         return StepLowering(self.spec, replace(self.shape, communication=talk))
 
     def streams(self) -> tuple[Stream, ...]:
+        """What the rings bring: vectors and matrices of the embedding, of every place of a pattern, and of the head."""
         layers = [stream for run in self.blocks for block in run for stream in block.streams()]
         first = () if self.embedding_vectors is None else (self.embedding_vectors,)
         return (*first, *layers, *self.head.streams())
 
     def graph(self, grain: Grain) -> StepGraph:
+        """The phases and storage of the whole step, with streams and caches in tiles of this grain."""
         declarations = self._declarations() + self.residual.declarations() + self.taps.declarations()
         declarations += self.head.declarations(grain)
         for run in self.blocks:
@@ -236,10 +238,12 @@ class StepLowering:
 
 
 def run_counter(run: int) -> str:
+    """The counter of the loop over the layers of a run."""
     return "layer" if run == 0 else f"layer_{run}"
 
 
 def rope_key(mixer: Mixer) -> tuple:
+    """Mixers of one key share a table."""
     return mixer.rope, mixer.rope_width
 
 

@@ -49,10 +49,6 @@ class Cycles:
     total: int
     empty: int
 
-    @property
-    def non_empty(self) -> int:
-        return self.total - self.empty
-
 
 @dataclass(frozen=True)
 class Transfer:

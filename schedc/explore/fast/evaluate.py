@@ -31,16 +31,3 @@ def evaluate(
             end += (m.whole_trips[s] - cut) * (marks[at + cut - 2] - marks[at]) / (cut - 2)
         at += cut
     return end
-
-
-@compiled
-def evaluate_many(
-    m, notes_whole, notes_real, bursts, fed, sizes, orders, issues, deferreds, ring_of, slots, aheads, begins,
-    whole, real, marks, times,
-):  # fmt: skip
-    """As `evaluate`, of orderings that stand in rows; `times` gets theirs."""
-    for k in range(len(times)):
-        times[k] = evaluate(
-            m, notes_whole, notes_real, bursts, fed, sizes, orders[k], issues[k], deferreds[k], ring_of, slots[k],
-            aheads[k], begins[k], whole, real, marks,
-        )  # fmt: skip

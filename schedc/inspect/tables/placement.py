@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from schedc.compiler.placement import PlacementReport, placement_report
-from schedc.inspect.subject import ModelSubject
+from schedc.compiler.placement import PlacementReport
 from schedc.inspect.table import Column, Table, Value
 
 COLUMNS = (
@@ -21,10 +20,6 @@ COLUMNS = (
 """`once`, `device`: bytes of one copy, and of what a device keeps; `over`: how much more all devices have than one
 copy takes; `share`: of a device's HBM. Bytes stand in the first line of their family."""
 _BRIEF = ("family", "rule", "holds", "copies", "once", "device", "share", "reason")
-
-
-def report_of(subject: ModelSubject) -> PlacementReport:
-    return placement_report(subject.spec, subject.shape, subject.target, subject.layouts, subject.program.arrays)
 
 
 def placement(report: PlacementReport) -> Table:
