@@ -21,8 +21,8 @@ import dataclasses
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,14 @@ from collectives import all_reduces
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.report import CompileReport
 from schedc.backends.pallas.emit.kernel import emit
+from schedc.compiler.check import predicted_cycles
+from schedc.compiler.copies import traced_operations
 from schedc.compiler.pipeline import Request, build
 from schedc.cost.bounds import bounds
 from schedc.cost.machine import Machine
 from schedc.cost.operations import FEATURES, CycleTable, Features, Work, operations_file
 from schedc.cost.simulate import simulate
-from schedc.ir.expr import Const
-from schedc.ir.program import Compute, Loop, Op, Phase, Pool, Program, RemoteStart, SetScalar, Start, Wait, When
+from schedc.ir.program import Compute, Loop, Op, Pool, Program, RemoteStart, Start, Wait
 from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
 from schedc.schedule.build import schedule
@@ -102,24 +103,13 @@ def stacked(program: Program) -> Program:
     )
 
 
-def copies(ops: tuple[Op, ...], times: int = 1) -> Iterator[tuple[int, int]]:
-    """(identity, how often it stands in the kernel) of every operation: unrolled loops are written out."""
-    for op in ops:
-        yield id(op), times
-        match op:
-            case Loop(_, Const(trips), body, True):
-                yield from copies(body, times * trips)
-            case Loop(_, _, body, _) | When(_, body) | Phase(_, body):
-                yield from copies(body, times)
-
-
 def cycles_of(program: Program, target: Target | None = None) -> tuple[list[tuple[Op, float]], CompileReport]:
     """Issue cycles of every operation, of one copy of it where it is unrolled.
 
     What stands on a loop's own line is the end of its body: stalls until the last computation's results are there.
     """
     program = program if program.buffers[0].address is not None else stacked(program)
-    kernel, times = emit(program), dict(copies(program.body))
+    kernel, copies = emit(program), Counter(id(op) for _, op in traced_operations(program))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.py"
         path.write_text(kernel.source)
@@ -136,7 +126,7 @@ def cycles_of(program: Program, target: Target | None = None) -> tuple[list[tupl
             last = [inner for inner in op.body if isinstance(inner, Compute)][-1]
             on_line[id(last)] += on_line[id(op)]
             on_line[id(op)] = 0
-    return [(op, on_line[id(op)] / times[id(op)]) for _, op in kernel.operations], report
+    return [(op, on_line[id(op)] / max(1, copies[id(op)])) for _, op in kernel.operations], report
 
 
 Found = dict[tuple[str, tuple[str, ...], tuple[tuple[str, Any], ...]], list[float]]
@@ -430,33 +420,11 @@ def compare() -> None:
         spec = with_dtype(load_spec(kernel["model"]), kernel["dtype"])
         shape, target = StepShape(kernel["rows"], 4096), parse_target(TARGET)
         program = schedule(spec, shape, target, "ring", {"slot_mib": kernel["slot_mib"]}).program
-        total = cycles_once(program.body, CycleTable.on(target))
+        total = predicted_cycles(program, CycleTable.on(target))
         print(
             f"{kernel['model']:16} rows {kernel['rows']:2} {kernel['dtype']}: "
             f"{kernel['cycles']} measured, {total:.0f} predicted ({total / kernel['cycles'] - 1:+.1%})"
         )
-
-
-def cycles_once(ops: tuple[Op, ...], table: CycleTable) -> float:
-    """Cycles of every operation as often as it stands in the kernel: loops once, unrolled ones as often as they run."""
-    total = 0.0
-    for op in ops:
-        match op:
-            case Compute():
-                total += table.cycles(op)[0]
-            case Loop(_, Const(trips), body, True):
-                total += trips * cycles_once(body, table)
-            case Loop(_, _, body, _):
-                total += table.issue("loop") + cycles_once(body, table)
-            case When(_, body):
-                total += table.issue("when") + cycles_once(body, table)
-            case Phase(_, body):
-                total += cycles_once(body, table)
-            case SetScalar():
-                total += table.issue("scalar")
-            case _:
-                total += table.issue(type(op).__name__.lower())
-    return total
 
 
 def simulations() -> None:

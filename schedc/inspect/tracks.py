@@ -161,4 +161,4 @@ def name_of(op: Op) -> str:
 
 
 def kind_of(op: Op) -> str:
-    return "compute" if isinstance(op, Compute) else type(op).__name__.lower()
+    return type(op).__name__.lower()
