@@ -6,10 +6,12 @@ from schedc.ir.expr import Expr
 from schedc.ir.program import (
     Await,
     Barrier,
+    Case,
     Compute,
     Loop,
     Op,
     Operand,
+    Phase,
     RemoteStart,
     SemaphoreRef,
     SetScalar,
@@ -19,6 +21,27 @@ from schedc.ir.program import (
     Wait,
     When,
 )
+
+_MNEMONICS: dict[type, str] = {
+    Start: "start",
+    RemoteStart: "remote_start",
+    Wait: "wait",
+    Signal: "signal",
+    Await: "await",
+    Barrier: "barrier",
+    Compute: "compute",
+    SetScalar: "scalar",
+    Loop: "loop",
+    When: "when",
+    Switch: "switch",
+    Case: "case",
+    Phase: "phase",
+}
+
+
+def mnemonic(op: Op) -> str:
+    """What its kind is called in tables of cycles and in signatures."""
+    return _MNEMONICS[type(op)]
 
 
 def operands(op: Op) -> tuple[Operand, ...]:

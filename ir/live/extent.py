@@ -8,18 +8,7 @@ from dataclasses import dataclass, field
 
 from schedc.ir.expr import Counter, Element, Expr, leaves
 from schedc.ir.live.carried import Carried
-from schedc.ir.program import (
-    BLOCKS,
-    Compute,
-    Loop,
-    Op,
-    Program,
-    RemoteStart,
-    Start,
-    Wait,
-    scalars_set,
-    walk,
-)
+from schedc.ir.program import BLOCKS, Compute, Loop, Op, Program, RemoteStart, Start, Wait, scalars_set, walk
 from schedc.ir.uses import completions, operands, values
 
 

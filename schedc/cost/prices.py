@@ -6,37 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from schedc.cost.operations import CycleTable
-from schedc.ir.program import (
-    Await,
-    Barrier,
-    Case,
-    Compute,
-    Loop,
-    Op,
-    Phase,
-    Program,
-    RemoteStart,
-    SetScalar,
-    Signal,
-    Start,
-    Switch,
-    Wait,
-    When,
-    walk,
-)
+from schedc.ir.program import Barrier, Compute, Loop, Op, Phase, Program, walk
+from schedc.ir.uses import mnemonic
 
-ISSUED: dict[type, str] = {
-    Start: "start",
-    RemoteStart: "remote_start",
-    Wait: "wait",
-    Await: "await",
-    Signal: "signal",
-    SetScalar: "scalar",
-    When: "when",
-    Switch: "scalar",
-    Case: "when",
-}
-"""What an operation that computes nothing is called in the table of cycles."""
+_ISSUED = {"switch": "scalar", "case": "when"}
+"""What stands in the table of cycles under another name: a selector is read as a scalar, and a case is guarded."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +47,7 @@ def table_price(op: Op, table: CycleTable, devices: int) -> tuple[float, str | N
         case Phase():
             return 0.0, None
         case _:
-            return table.issue(ISSUED[type(op)]), None
+            return table.issue(_ISSUED.get(mnemonic(op), mnemonic(op))), None
 
 
 def notes_of(notes: Iterable[str | None]) -> tuple[str, ...]:

@@ -13,25 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from schedc.ir.expr import Const
-from schedc.ir.program import (
-    BLOCKS,
-    Await,
-    Barrier,
-    Case,
-    Compute,
-    Loop,
-    Op,
-    Phase,
-    Program,
-    RemoteStart,
-    SetScalar,
-    Signal,
-    Start,
-    Switch,
-    Wait,
-    When,
-    walk,
-)
+from schedc.ir.program import BLOCKS, Barrier, Compute, Loop, Op, Phase, Program, Signal, Start, When, walk
+from schedc.ir.uses import mnemonic
 
 
 def signatures(program: Program) -> tuple[str, ...]:
@@ -56,12 +39,8 @@ def _signature(op: Op, arrays: set[str], devices: int) -> str:
             return compute_signature(op)
         case Start(source, target):
             return f"start {_space(source.storage, arrays)} -> {_space(target.storage, arrays)}"
-        case RemoteStart():
-            return "remote_start"
-        case Wait() | Await() | SetScalar() | Switch() | Case():
-            return _NAMES[type(op)]
-        case Signal(_, _, peer):
-            return "signal" if peer is None else "signal_peer"
+        case Signal() if op.peer is not None:
+            return "signal_peer"
         case Barrier():
             return f"barrier devices={devices}"
         case When(conditions):
@@ -71,12 +50,12 @@ def _signature(op: Op, arrays: set[str], devices: int) -> str:
             return "unrolled" if unroll else EDGE + ("none" if last is None else compute_signature(last))
         case Phase():
             return ""
+        case _:
+            return mnemonic(op)
 
 
 EDGE = "loop ending in "
 """How the signature of a loop's edge begins; that of its last computation follows."""
-
-_NAMES: dict[type, str] = {Wait: "wait", Await: "await", SetScalar: "scalar", Switch: "switch", Case: "case"}
 
 
 def compute_signature(op: Compute) -> str:
