@@ -13,7 +13,7 @@ from typing import Any
 from schedc.compiler.shrink import Shrunk
 from schedc.ir.expr import Compare, Const, Expr, add, mul
 from schedc.ir.program import Array, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
-from schedc.lower.graph import Declarations, Each, Phase, Segment, Site, StepGraph
+from schedc.lower.graph import Declarations, Each, Phase, Segment, Site, StepGraph, phases_in
 from schedc.lower.values import Piece, Value
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.build import Schedule
@@ -59,7 +59,7 @@ def phases_of(graph: StepGraph) -> Iterator[tuple[int, Phase]]:
     """Every phase with the number of its segment, those of members too, in the order of execution."""
     for number, segment in enumerate(graph.segments):
         for phase in segment.phases:
-            yield from ((number, inner) for inner in (phase.phases if isinstance(phase, Each) else (phase,)))
+            yield from ((number, inner) for inner in phases_in(phase))
 
 
 def recorded(graph: StepGraph, wanted: Collection[str]) -> tuple[Recorded, ...]:

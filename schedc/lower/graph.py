@@ -284,6 +284,11 @@ class Each:
     phases: tuple[Phase, ...]
 
 
+def phases_in(phase: Phase | Each) -> tuple[Phase, ...]:
+    """A phase itself; of a selection, those that its members repeat."""
+    return phase.phases if isinstance(phase, Each) else (phase,)
+
+
 @dataclass(frozen=True)
 class Prefetch:
     """Transfers that are not streams: `ops(trip)`, issued at the start of a phase from `earliest` to `latest`."""

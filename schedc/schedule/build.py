@@ -12,7 +12,7 @@ from schedc.ir.allocate import fits
 from schedc.ir.expr import Const
 from schedc.ir.program import BLOCKS, ROW_BYTES, Attribute, Loop, Op, Program, Start
 from schedc.lower.caches.shape import chunk_tokens
-from schedc.lower.graph import Each, Grain, Phase, StepGraph, StepShape, round_up
+from schedc.lower.graph import Each, Grain, Phase, Segment, StepGraph, StepShape, round_up
 from schedc.lower.step import StepLowering
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.depends import dependences, order_faults
@@ -118,21 +118,9 @@ def problem_of(lowering: StepLowering, target: Target, pricing: Pricing | None =
 
     cost = target.cost
     problem = Problem(
-        segments=tuple(
-            SegmentInfo(
-                segment.name,
-                segment.trips,
-                tuple(info for phase in segment.phases for info in _infos(phase)),
-            )
-            for segment in graph.segments
-        ),
+        segments=tuple(_segment(segment) for segment in graph.segments),
         streams=tuple(StreamInfo(s.name, s.unit_rows, s.units, half_of.get(s.name)) for s in streams),
-        prefetches=tuple(
-            PrefetchInfo(p.name, p.earliest, p.latest, _rows(p.ops(Const(0))))
-            for segment in graph.segments
-            for p in segment.prefetches
-        )
-        + tuple(PrefetchInfo(each.name, each.selection.known, each.name) for each in graph.selections()),
+        prefetches=tuple(_prefetches(graph)),
         capacity_rows=capacity,
         kv_tokens=possible,
         kv_rows=kv_rows,
@@ -183,6 +171,19 @@ def kv_tokens(lowering: StepLowering) -> tuple[int, ...]:
     whole = [tokens for tokens in KV_TOKENS if tokens % chunk == 0 and tokens >= lowering.shape.sequence_rows]
     longest = round_up(lowering.shape.context, chunk)
     return tuple(tokens for tokens in whole if tokens <= max(longest, whole[-1]))
+
+
+def _segment(segment: Segment) -> SegmentInfo:
+    return SegmentInfo(segment.name, segment.trips, tuple(i for phase in segment.phases for i in _infos(phase)))
+
+
+def _prefetches(graph: StepGraph) -> Iterator[PrefetchInfo]:
+    """What is issued at the start of some phase: transfers outside of the streams, then the first tiles of members."""
+    for segment in graph.segments:
+        for p in segment.prefetches:
+            yield PrefetchInfo(p.name, p.earliest, p.latest, _rows(p.ops(Const(0))))
+    for each in graph.selections():
+        yield PrefetchInfo(each.name, each.selection.known, each.name)
 
 
 def _infos(phase: Phase | Each) -> Iterator[PhaseInfo]:

@@ -3,13 +3,14 @@
 import pytest
 
 from schedc.compiler.pipeline import Request
+from schedc.compiler.placement import placement_report
 from schedc.cost.report import predict
 from schedc.inspect.subject import Subject, of_request
 from schedc.inspect.table import Table
 from schedc.inspect.tables.buffers import buffers
 from schedc.inspect.tables.collectives import collectives
 from schedc.inspect.tables.phases import phases
-from schedc.inspect.tables.placement import placement, report_of
+from schedc.inspect.tables.placement import placement
 from schedc.inspect.tables.semaphores import semaphores
 from schedc.inspect.tables.transfers import executions, transfers
 from schedc.ir.program import ROW_BYTES, RemoteStart, Start, walk
@@ -122,7 +123,7 @@ def test_collectives_are_the_phases_that_send(experts: Subject, smol: Subject):
 
 
 def test_placement_adds_up_to_what_the_report_says(experts: Subject):
-    report = report_of(experts)
+    report = placement_report(experts.spec, experts.shape, experts.target, experts.layouts, experts.program.arrays)
     table = placement(report)
     assert sum(size for size in column(table, "device") if size) == report.total
     assert sum(share for share in column(table, "share") if share) == pytest.approx(100 * report.total / report.limit)

@@ -21,7 +21,7 @@ from schedc.explore.fast.columns import DEPTH, BurstColumns, Columns, fed_by_hbm
 from schedc.explore.fast.phases import Recorded, record_phases, transfer
 from schedc.explore.fast.trace import Note
 from schedc.ir.program import ROW_BYTES
-from schedc.lower.graph import Each, Phase, StepGraph, consumed
+from schedc.lower.graph import StepGraph, consumed, phases_in
 from schedc.target.target import Target
 
 SELECTIONS, PHASES = 6, 100
@@ -119,7 +119,7 @@ def model_of(
     trips = min(trips or _enough_trips(graph), max(segment.trips for segment in graph.segments))
     recorded = record_phases(graph, target, machine, inputs, trips, load)
     streams = {stream.name: index for index, stream in enumerate(graph.streams)}
-    parts = [_parts(phase) for segment in graph.segments for phase in segment.phases]
+    parts = [phases_in(phase) for segment in graph.segments for phase in segment.phases]
     order = [part.name for several in parts for part in several]
     prefetches = [prefetch.name for segment in graph.segments for prefetch in segment.prefetches]
     slices = _Slices(recorded, [*order, *(transfer(name) for name in prefetches)])
@@ -188,10 +188,6 @@ def _enough_trips(graph: StepGraph) -> int:
     wanted = [1, *(-(-PHASES // len(segment.phases)) for segment in loops)]
     wanted += [-(-SELECTIONS // len(segment.selections())) for segment in loops if segment.selections()]
     return 2 + max(wanted)
-
-
-def _parts(phase: Phase | Each) -> tuple[Phase, ...]:
-    return phase.phases if isinstance(phase, Each) else (phase,)
 
 
 def _whole(values: Sequence[int] | Sequence[Sequence[int]]) -> np.ndarray:

@@ -15,7 +15,7 @@ from schedc.explore.fast.trace import Note, Recorder
 from schedc.ir.expr import Const, Counter, Element, Expr, evaluate
 from schedc.ir.program import Op, Program, Region, walk
 from schedc.ir.program import Phase as PhaseOp
-from schedc.lower.graph import Each, Phase, Segment, Site, StepGraph, VectorBlock
+from schedc.lower.graph import Each, Phase, Segment, Site, StepGraph, VectorBlock, phases_in
 from schedc.schedule.products import with_products
 from schedc.target.target import Target
 
@@ -150,7 +150,7 @@ class _Phases:
         for phase in segment.phases:
             if isinstance(phase, Each):
                 counters[phase.counter] = self._counter()
-            for part in phase.phases if isinstance(phase, Each) else (phase,):
+            for part in phases_in(phase):
                 counters[tile_counter(part)] = self._counter()
                 names.append(part.name)
         for name in [*names, *(transfer(prefetch.name) for prefetch in segment.prefetches)]:
