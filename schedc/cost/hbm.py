@@ -18,14 +18,20 @@ from math import inf
 
 @dataclass(slots=True)
 class Transfer:
+    """Of `rows` rows, which it adds to `counts[semaphore]` when it ends. Times in ns."""
+
     counts: list[int]
     semaphore: int
     rows: int
     need_ns: float
+    """The time of HBM that it takes if it has all of it."""
     issued: float
     began: float = 0.0
+    """When it got its share of the HBM: its latency was over, and a place free."""
     names: tuple[str, str] = ("", "")
+    """What it is called, and its phase."""
     op: int = -1
+    """The number of its start in the order of `program.walk`."""
 
 
 class Hbm:

@@ -182,6 +182,7 @@ def report(
 
 
 def bound_reports(least: Bounds, step_ns: float) -> dict[str, BoundReport]:
+    """By bound, its time, how many times it the step takes, and what has the largest part of it."""
     distances, found = least.distances(step_ns), {}
     for name, ns in least.named.items():
         largest, share = least.parts.get(name, (None, None))
@@ -190,6 +191,7 @@ def bound_reports(least: Bounds, step_ns: float) -> dict[str, BoundReport]:
 
 
 def path_report(trace: Trace, step_ns: float) -> PathReport:
+    """The critical path by cause and by what is on it, and of a loop over layers one period in words."""
     path = critical_path(trace, step_ns)
     middle = period(path)
     return PathReport(

@@ -132,6 +132,7 @@ class Device:
         """How often each fractional input has been met by one of its neighbours."""
 
     def run(self) -> Timeline:
+        """Execute the program once. Raises Stuck if a wait can never end."""
         for step in self.closures(self.program.body, {}, self.outside):
             step()
         self._enter(self.outside)

@@ -356,6 +356,8 @@ class Declarations:
 
 @dataclass(frozen=True)
 class StepGraph:
+    """A decode step before it is decided where transfers are issued: phases in order, what is streamed, storage."""
+
     name: str
     shape: StepShape
     grain: Grain

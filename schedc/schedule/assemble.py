@@ -16,6 +16,8 @@ from schedc.schedule.sequence import Affine, Lap, Sequence
 
 
 class Assembly:
+    """A step graph with the rings of a plan: which tiles pass through which slots, and the program that follows."""
+
     def __init__(self, graph: StepGraph, plan: Plan, name: str, attributes: tuple[tuple[str, Attribute], ...]) -> None:
         self.graph, self.plan, self.name, self.attributes = graph, plan, name, attributes
         self.streams = {stream.name: stream for stream in graph.streams}
@@ -59,6 +61,7 @@ class Assembly:
     # The program
 
     def program(self) -> Program:
+        """Without addresses, and without the products of its dots (`products.py`)."""
         declared = self.graph.declarations
         buffers = [self._ring_buffer(ring) for ring in self.plan.rings] + list(declared.buffers)
         semaphores = [Semaphore(f"{ring.name}_arrived", ring.slots) for ring in self.plan.rings]

@@ -14,6 +14,10 @@ def _in_smem(program: Program, body: BodyEmitter) -> list[Scalars]:
 
 
 def signature_lines(program: Program, body: BodyEmitter) -> list[str]:
+    """The head of the kernel, with a view of the pools for every buffer; `body` has been emitted.
+
+    Parameters stand as `pallas_call` passes them: scalars, arrays, results, scratch.
+    """
     before = "" if updates_in_place(program) else "_before"
     scalars = [s.name for s in inputs(program)] + [in_smem(table.name) for table in _in_smem(program, body)]
     arrays = [a.name if a.role != "state" else f"{a.name}{before}" for a in arguments(program)]
@@ -42,6 +46,7 @@ def _results(program: Program) -> list[Array]:
 
 
 def call_lines(program: Program, body: BodyEmitter) -> list[str]:
+    """The one call of the kernel on a device, the mesh around it, and `decode_step`, which callers use."""
     partition = 'PartitionSpec("device")' if program.devices > 1 else "PartitionSpec()"
     return [
         *_on_device_lines(program, body),
