@@ -371,7 +371,7 @@ def _cache_problems(outcome: Outcome, spec: ModelSpec, found: Difference) -> lis
             name = sides[side].name
             before, got = outcome.before[at.layer][side], outcome.got[at.layer][side]
             kept = np.ones(got.shape[:2], bool)
-            ring = outcome.rings.get(at.layer, kept.shape[1])
+            ring = outcome.rings.get(at.layer, got.shape[1])
             for row, position in zip(*written, strict=True):
                 kept[row, position % ring :: ring] = False  # All that lie there, of a ring.
             changed = np.argwhere(kept & (before.view(np.int32) != got.view(np.int32)).any(axis=(2, 3)))
