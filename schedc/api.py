@@ -121,12 +121,26 @@ class Compilation(Prediction):
             write_program(self.compiled, Path(folder))
             return check(self.compiled, Path(folder) / KERNEL, timeout)
 
-    def verify(self, timeout: float = 600) -> InterpretReport:
+    def verify(
+        self, timeout: float = 600, dump: str | None = None, reproducer: str | Path | None = None
+    ) -> InterpretReport:
         """Interpret a shrunk model with the same schedule beside the plain-JAX reference: `problems` is empty if all
-        agrees. Takes a minute or two."""
-        from schedc.compiler.interpret import verify_model
+        agrees. Takes a minute or two; `timeout` in seconds.
 
-        return verify_model(self.request, seconds=timeout)
+        `dump`: a phase of it, or "all": what it leaves is compared with the reference's values, and every comparison
+        stands in the `dump` of the runs, up to the first step in which something differs (`telling` is the first run
+        with problems). `reproducer`: a new folder that gets what shows the first problem again with jax alone.
+        Raises UserError for a phase that there is not, and for a folder that is not empty.
+        """
+        from schedc.compiler.dumped import phases_to_dump
+        from schedc.compiler.interpret import verify_model
+        from schedc.compiler.reproducer import refuse_used_folder
+
+        phases = () if dump is None else phases_to_dump(self.request, dump)
+        folder = None if reproducer is None else Path(reproducer)
+        if folder is not None:
+            refuse_used_folder(folder)
+        return verify_model(self.request, None, timeout, phases, folder)
 
     def generate(self, prompt: str, max_tokens: int = 16, weights: str | Path | None = None) -> Iterator[str]:
         """The text that follows `prompt`, a token at a time, greedily, by the kernel: on a TPU, else interpreted.

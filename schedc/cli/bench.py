@@ -40,10 +40,9 @@ def bench(
     from schedc.run.bench import require_tpu, time_steps
     from schedc.run.platform import require_devices, use_best
     from schedc.run.runnable import Runnable
-    from schedc.target.target import parse_target
 
     made = read_output(folder)
-    shape, target = made.shape, parse_target(str(made.manifest["target"]), made.shape.devices)
+    shape, target = made.shape, made.target
     if shape.rows_are != "sequences":
         raise UserError(f"{folder}: its rows are {shape.rows_are}; only steps of sequences are timed")
     if position + 2 * steps > shape.context:

@@ -60,10 +60,11 @@ def verify(
       schedc verify smollm2-135m --no-check --dump attend --reproducer fault
     """
     from schedc.cli.compile_view import proof_line
-    from schedc.cli.dump_view import dumped, phases_to_dump, show_dump
+    from schedc.cli.dump_view import show_dump
+    from schedc.compiler.dumped import dumped, phases_to_dump
     from schedc.compiler.interpret import verify_model
     from schedc.compiler.pipeline import compile_model
-    from schedc.compiler.reproducer import new_folder
+    from schedc.compiler.reproducer import refuse_used_folder
     from schedc.spec.load import load_spec
 
     stages = Stages()
@@ -72,7 +73,7 @@ def verify(
         compiled = compile_model(request)
     phases = () if dump is None else phases_to_dump(request, dump)
     if reproducer is not None:
-        new_folder(reproducer)
+        refuse_used_folder(reproducer)
     checked = None if no_check else _check(compiled, timeout, stages, reproducer)
     with stages.stage("interpret") as say:
         found = verify_model(request, say, timeout, phases, reproducer)

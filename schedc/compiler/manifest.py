@@ -11,6 +11,8 @@ from schedc.ir.placed import placed
 from schedc.ir.program import ROW_BYTES, Array, Program, Start
 from schedc.ir.text_print import print_op
 from schedc.lower.graph import shape_to_dict
+from schedc.target.chip import Chip
+from schedc.target.load import is_packaged
 from schedc.weights.layout import layouts_hash, on_device, to_dict
 
 INTERFACE = 3
@@ -26,6 +28,7 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
         "kernel": program.name,
         "model": request.spec.name,
         "target": request.target.name,
+        **_own_chip(request.target.chip),
         "devices_used": request.target.devices_used,
         "policy": request.policy,
         "settings": dict(request.settings or {}),
@@ -54,6 +57,11 @@ def manifest(compiled: Compiled) -> dict[str, Any]:
             "layouts": [to_dict(layout) for layout in compiled.schedule.layouts],
         },
     }
+
+
+def _own_chip(chip: Chip) -> dict[str, Any]:
+    """The whole chip, if it is none of those that come with schedc: its file may change, or be elsewhere."""
+    return {} if is_packaged(chip) else {"chip": chip.model_dump(mode="json")}
 
 
 def _buffers(program: Program) -> list[dict[str, Any]]:

@@ -16,13 +16,15 @@ from schedc.compiler.decisions.log import decisions_of
 from schedc.compiler.manifest import INTERFACE, manifest
 from schedc.compiler.pipeline import Compiled
 from schedc.cost.report import CostReport
-from schedc.errors import CheckFailed, UserError
+from schedc.errors import CheckFailed, TargetError, UserError
 from schedc.ir.errors import IrSyntaxError
 from schedc.ir.program import ROW_BYTES, Program
 from schedc.ir.text_parse import parse_program
 from schedc.ir.text_print import print_program
 from schedc.lower.graph import StepShape, shape_from_dict
 from schedc.spec.model import ModelSpec
+from schedc.target.load import chip_from_dict
+from schedc.target.target import Target, parse_target, target_of_chip
 from schedc.validation import validate
 from schedc.weights.layout import Layout, from_dict
 
@@ -56,6 +58,17 @@ class Output:
             return parse_program(self.read(PROGRAM))
         except IrSyntaxError as error:
             raise UserError(f"{self.folder / PROGRAM}: is not a program: {error}; compile again") from None
+
+    @property
+    def target(self) -> Target:
+        """What it was compiled for. Raises UserError for one that is not known here."""
+        name, chip, devices = str(self.manifest["target"]), self.manifest.get("chip"), self.shape.devices
+        try:
+            if chip is None:
+                return parse_target(name, devices)
+            return target_of_chip(chip_from_dict(chip, "its chip cannot be used"), name, devices)
+        except TargetError as error:
+            raise UserError(f"{self.folder / MANIFEST}: {error}; compile again") from None
 
     def decisions(self) -> tuple[Decision, ...]:
         """As they were taken when it was compiled. Raises UserError if the log is not there or is none."""

@@ -33,6 +33,14 @@ def new_folder(folder: Path) -> None:
         raise UserError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
 
+def refuse_used_folder(folder: Path) -> None:
+    """Raises UserError, before there is anything to write, where `new_folder` would. Leaves nothing behind."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    new_folder(folder)
+    for path in missing:
+        path.rmdir()
+
+
 def write_reproducer(
     folder: Path, kept: Path, small: Shrunk, mode: str, problems: Sequence[str], records: Sequence[Recorded] = ()
 ) -> None:

@@ -21,7 +21,7 @@ from schedc.ir.program import Program, walk
 from schedc.ir.text_print import print_op
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec
-from schedc.target.target import Target, parse_target
+from schedc.target.target import Target
 from schedc.weights.layout import Layout
 
 MOST_TRIPS = 1_000_000
@@ -85,7 +85,7 @@ def of_folder(output: Output) -> ModelSubject:
     manifest = output.manifest
     return ModelSubject(
         program=output.program(),
-        target=parse_target(manifest["target"], output.shape.devices),
+        target=output.target,
         folder=output.folder,
         spec=output.spec,
         shape=output.shape,

@@ -37,6 +37,16 @@ def load_chip_file(path: Path) -> Chip:
     return _chip(data, str(path))
 
 
+def is_packaged(chip: Chip) -> bool:
+    """Whether it is, in every figure, the chip of that name that comes with schedc."""
+    return chip.name in chip_names() and load_chip(chip.name) == chip
+
+
+def chip_from_dict(data: Any, source: str) -> Chip:
+    """What `Chip.model_dump` gave. Raises TargetError with all faults of what is none, which is called `source`."""
+    return _chip(data, source)
+
+
 def _packaged_data(name: str) -> dict[str, Any]:
     if name not in chip_names():
         close = nearest(name, chip_names())

@@ -63,6 +63,15 @@ def parse_target(text: str, devices: int = 1) -> Target:
     name, topology_text = _split(text)
     is_file = "/" in name or name.endswith((".yaml", ".yml"))
     chip = load_chip_file(Path(name)) if is_file else load_chip(name)
+    return _target(text, chip, topology_text, devices)
+
+
+def target_of_chip(chip: Chip, name: str, devices: int) -> Target:
+    """What `Target.name` called a target of this chip. Raises TargetError for a topology that it does not have."""
+    return _target(name, chip, _split(name)[1], devices)
+
+
+def _target(text: str, chip: Chip, topology_text: str | None, devices: int) -> Target:
     topology = _topology(text, chip, chip.default_topology if topology_text is None else topology_text)
     target = Target(chip, topology, devices)
     if not 1 <= devices <= target.devices:

@@ -78,8 +78,27 @@ def test_bad_input_is_said_as_on_the_command_line() -> None:
         schedc.compile("smollm2-135m", polcy="ring")
 
 
+def test_what_is_dumped_is_checked_before_anything_runs(
+    made: schedc.Compilation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+    monkeypatch.setattr("schedc.compiler.interpret.verify_model", lambda *given: asked.append(given))
+    with pytest.raises(UserError, match="has no such phase; those that can be compared are embed, "):
+        made.verify(dump="atend")
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(UserError, match="is not empty"):
+        made.verify(reproducer=tmp_path)
+    assert not asked
+    made.verify(5, "attend", tmp_path / "new")
+    made.verify(dump="all")
+    assert asked[0] == (made.request, None, 5, ("attend",), tmp_path / "new")
+    assert {"embed", "attend", "head"} < set(asked[1][3]) and asked[1][4] is None
+
+
 @pytest.mark.kernel
 @pytest.mark.slow
 def test_it_is_checked_and_verified_as_by_the_command(made: schedc.Compilation) -> None:
     assert made.check().problems == ()
-    assert not made.verify().problems
+    found = made.verify(dump="heads")
+    assert not found.problems
+    assert {one["phase"] for run in found.runs for one in run.dump} == {"heads"}

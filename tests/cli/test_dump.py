@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from schedc.cli.dump_view import dumped, phases_to_dump, show_dump
+from schedc.cli.dump_view import show_dump
+from schedc.compiler.dumped import dumped, phases_to_dump
 from schedc.compiler.interpret import Run
 from schedc.compiler.pipeline import Request
 from schedc.errors import UserError

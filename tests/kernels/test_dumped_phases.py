@@ -12,7 +12,7 @@ import pytest
 
 from schedc.compiler.dump import compared
 from schedc.compiler.recording import Recorded, recording
-from schedc.compiler.reproducer import new_folder, write_compile_reproducer, write_reproducer
+from schedc.compiler.reproducer import new_folder, refuse_used_folder, write_compile_reproducer, write_reproducer
 from schedc.compiler.shrink import Shrunk
 from schedc.compiler.trial import Outcome, difference, problems
 from schedc.errors import UserError
@@ -159,6 +159,16 @@ def test_a_reproducer_takes_no_folder_that_has_something(tmp_path: Path):
     (tmp_path / "mine").write_text("mine")
     with pytest.raises(UserError, match="is not empty; give a new folder"):
         new_folder(tmp_path)
+
+
+def test_asking_for_a_folder_leaves_nothing(tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    for folder in (tmp_path / "new" / "below", tmp_path / "there"):
+        refuse_used_folder(folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    (tmp_path / "there" / "mine").write_text("mine")
+    with pytest.raises(UserError, match="is not empty; give a new folder"):
+        refuse_used_folder(tmp_path / "there")
 
 
 def test_a_refused_kernel_is_compiled_again_by_its_reproducer(tmp_path: Path):

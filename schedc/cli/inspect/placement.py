@@ -27,12 +27,11 @@ def placement(
     from schedc.compiler.pricing import schedule
     from schedc.inspect.tables.placement import placement as as_table
     from schedc.spec.load import load_spec
-    from schedc.target.target import parse_target
 
     folder = compiled_folder(model, options)
     if folder is not None:
         refuse_other_rows(folder, rows)
-        target = parse_target(folder.manifest["target"], folder.shape.devices)
+        target = folder.target
         arrays = folder.program().arrays
         report = placement_report(folder.spec, folder.shape, target, folder.layouts, arrays)
     else:
