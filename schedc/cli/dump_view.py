@@ -44,6 +44,10 @@ def show_dump(run: "Run", phases: tuple[str, ...]) -> None:
             f"{one['ratio']:.2g}",
         )
     console.print(table)
+    for one in found:
+        if one["note"]:
+            layer = f" of layer {one['layer']}" if one["layer"] is not None else ""
+            console.print(f"phase {one['phase']}{layer}, row {one['row']}: {one['note']}; taken as the kernel has it")
 
 
 def _text(field: Any) -> str:

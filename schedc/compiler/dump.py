@@ -15,6 +15,7 @@ import numpy as np
 from schedc.compiler.noted import Seen, seen
 from schedc.compiler.recording import Recorded
 from schedc.compiler.trial import Difference, Outcome, difference
+from schedc.compiler.winners import WINNERS, Ranked, ranked
 from schedc.lower.values import KEPT, LOGITS
 from schedc.spec.model import ModelSpec
 from schedc.weights.cache import HEADS_AND_SIDES
@@ -40,6 +41,8 @@ class Compared:
     element: tuple[int, ...] | None
     got: float | None
     expected: float | None
+    note: str = ""
+    """What differs and is right all the same."""
 
     def to_dict(self) -> dict[str, Any]:
         """With `ratio`: how much of the limit the largest difference is."""
@@ -58,6 +61,7 @@ class Compared:
 
 def compared(outcome: Outcome, spec: ModelSpec, records: tuple[Recorded, ...]) -> Iterator[Compared]:
     """What was recorded, in the order in which a step computes it."""
+    outcome = outcome.routed or outcome
     found = difference(outcome, spec)
     for _, segment in groupby(records, key=lambda one: one.segment):
         own = tuple(segment)
@@ -72,6 +76,9 @@ def _one(outcome: Outcome, spec: ModelSpec, found: Difference, one: Recorded, tr
     elif one.value == LOGITS:
         value = Seen(one.phase, None, "logits", None, outcome.logits, outcome.exact_logits, found.logits_limit)
         yield from _rows(outcome, value)
+    elif outcome.copies is not None and one.value.meaning == WINNERS:
+        for own in ranked(outcome.copies, one, trip, spec, outcome.step.active):
+            yield _of_winners(one.phase, one.layers[trip], own)
     elif outcome.copies is not None:
         for value in seen(outcome.copies, one, trip, spec, outcome.step.active):
             yield from _rows(outcome, value)
@@ -96,6 +103,15 @@ def _kept(outcome: Outcome, spec: ModelSpec, phase: str, layer: int, limit: floa
             if active:
                 value = Seen(phase, layer, f"kept {name}", None, got, expected, limit)
                 yield _of_row(value, row, got[where], expected[where])
+
+
+def _of_winners(phase: str, layer: int, found: Ranked) -> Compared:
+    """By their scores; the numbers are those of experts."""
+    largest, place = float(found.off.max()), found.wrong
+    where = (phase, layer, WINNERS, found.device, found.row, largest, found.limit)
+    if place is None:
+        return Compared(*where, None, None, None, found.note)
+    return Compared(*where, (place,), float(found.ids[place]), float(found.best[place]))
 
 
 def _of_row(value: Seen, row: int, got: np.ndarray, expected: np.ndarray) -> Compared:

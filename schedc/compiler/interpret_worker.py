@@ -23,7 +23,8 @@ from schedc.backends.pallas import compat
 from schedc.backends.pallas.aot.load import HELPERS, load_kernel
 from schedc.compiler.dump import Compared, compared
 from schedc.compiler.recording import Recorded
-from schedc.compiler.trial import Trial, difference, problems, telling_steps
+from schedc.compiler.telling_steps import telling_steps
+from schedc.compiler.trial import Trial, difference, problems
 from schedc.lower.graph import shape_from_dict
 from schedc.spec.model import ModelSpec
 from schedc.weights.layout import from_dict

@@ -12,6 +12,7 @@ from schedc.lower.values import LANES, Piece, Value
 from schedc.reference.reference import Noted
 from schedc.spec.model import ModelSpec
 from schedc.weights.head_order import kernel_value
+from schedc.weights.state import keeps_state
 
 EXACT = 2e-4
 """What f32 sums in another order may change, of the largest number of a value. They change about 3e-6."""
@@ -19,8 +20,10 @@ EXACT = 2e-4
 ROUNDED = 2.0**-8
 """What rounding to bf16 once changes, of the largest number of a value, and somewhat more."""
 
-ROUNDED_TO_FP8 = 2.0**-4
-"""The same of rounding to fp8 (e4m3): what a cache keeps may be rounded the other way, and stays so for later steps."""
+ROUNDED_TO_FP8 = 2.0**-3
+"""The same where fp8 (e4m3) numbers of a cache are read: of two that rounding comes between, a kernel may keep the
+other one, which is a place further, 2^-3 of a number that is a power of two; and so it stays for later steps.
+Where it has joined the stream it is a change like others, which the reference's own rounding shows."""
 
 LEAST = 1e-2
 """Values that are all smaller are compared as if the largest were so large."""
@@ -71,17 +74,23 @@ def seen(copies: Copies, one: Recorded, trip: int, spec: ModelSpec, active: Sequ
     for member in chosen(copies, layer, value, len(exact), rows):
         expected = exact[member].reshape(len(rows), -1)
         parts = [held(part, value, device, member, expected.shape) for device, part in enumerate(words)]
-        size = max(LEAST, float(np.abs(expected[rows]).max()) if rows.any() else 0.0)
-        limit = EXACT * size
-        if spec.quantization.operand_dtype == "bf16":
-            # The reference rounds where a kernel may, but not everywhere where one does.
-            rounding = np.abs(rounded[member] - exact[member])[rows]
-            least = ROUNDED_TO_FP8 if spec.kv.dtype == "fp8" else ROUNDED
-            limit += least * size + 4 * float(rounding.max() if rounding.size else 0.0)
+        of_cache = one.of_cache and mixer is not None and not keeps_state(mixer)
+        limit = limit_of(spec, exact[member][rows], rounded[member][rows], of_cache)
         name = value.meaning if value.members is None else value.meaning.replace("*", str(member))
         for device, got in _results(parts, value, expected):
             shape = exact[member].shape
             yield Seen(one.phase, layer, name, device, got.reshape(shape), exact[member], limit)
+
+
+def limit_of(spec: ModelSpec, exact: np.ndarray, rounded: np.ndarray, of_cache: bool) -> float:
+    """How far a value of the rows that count may be from the exact one."""
+    size = max(LEAST, float(np.abs(exact).max()) if exact.size else 0.0)
+    if spec.quantization.operand_dtype != "bf16":
+        return EXACT * size
+    # The reference rounds where a kernel may, but not everywhere where one does.
+    rounding = float(np.abs(rounded - exact).max()) if exact.size else 0.0
+    least = ROUNDED_TO_FP8 if of_cache and spec.kv.dtype == "fp8" else ROUNDED
+    return (EXACT + least) * size + 4 * rounding
 
 
 def chosen(copies: Copies, layer: int | None, value: Value, members: int, active: np.ndarray) -> Sequence[int]:

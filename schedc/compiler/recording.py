@@ -14,7 +14,7 @@ from schedc.compiler.shrink import Shrunk
 from schedc.ir.expr import Compare, Const, Expr, add, mul
 from schedc.ir.program import Array, Op, Region, Semaphore, SemaphoreRef, Start, Wait, When
 from schedc.lower.graph import Declarations, Each, Phase, Segment, Site, StepGraph, phases_in
-from schedc.lower.values import Piece, Value
+from schedc.lower.values import KEPT, Piece, Value
 from schedc.schedule.assemble import Assembly
 from schedc.schedule.build import Schedule
 from schedc.schedule.products import with_products
@@ -29,6 +29,7 @@ class Recorded:
     """One value of one phase, in the order of execution inside its segment. `layers` has one a trip, none outside.
 
     `array` is int32[trips · members · rows, 128] a device; empty if what it stands for is written out anyway.
+    `of_cache`: it is made of what a cache keeps of tokens, and has not joined the stream before.
     """
 
     segment: int
@@ -37,6 +38,7 @@ class Recorded:
     value: Value
     array: str = ""
     rows: int = 0
+    of_cache: bool = False
 
     @property
     def members(self) -> int:
@@ -66,11 +68,18 @@ def recorded(graph: StepGraph, wanted: Collection[str]) -> tuple[Recorded, ...]:
     """What the `wanted` phases leave: an array for every buffer of a phase, whatever values it holds."""
     heights, found = {buffer.name: buffer.rows for buffer in graph.declarations.buffers}, list[Recorded]()
     arrays: dict[tuple[int, str, str], str] = {}
+    reached: set[tuple[int, tuple[int, ...]]] = set()
     for segment, phase in phases_of(graph):
+        layer = segment, phase.layers
+        if KEPT in phase.values:
+            reached.add(layer)
+        of_cache = layer in reached
+        if any(value.meaning == "mixer.stream" for value in phase.values):
+            reached.discard(layer)
         for value in phase.values if phase.name in wanted else ():
             if value.begins:
                 continue
-            one = Recorded(segment, phase.name, phase.layers, value)
+            one = Recorded(segment, phase.name, phase.layers, value, of_cache=of_cache)
             if value.buffer:
                 array = arrays.setdefault((segment, phase.name, value.buffer), f"copy_{len(arrays)}")
                 one = replace(one, array=array, rows=heights[value.buffer])

@@ -7,7 +7,7 @@ must not matter, and nothing has to be prefilled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from schedc.compiler.noted import Copies, noted_of_rows
 from schedc.compiler.recording import Recorded
 from schedc.compiler.streams import EXACT, Streams, stream_problems
+from schedc.compiler.winners import winners_of
 from schedc.lower.graph import StepShape
 from schedc.placement.caches import devices_in_turn
 from schedc.reference.reference import Cache, Noted, Reference
@@ -32,6 +33,9 @@ from schedc.weights.source import WeightSource
 from schedc.weights.state import keeps_state
 
 DTYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16, "fp8": jnp.float8_e4m3fn}
+
+Winners = Mapping[int, np.ndarray]
+"""By layer int32[rows, top_k], for the reference in place of its own."""
 
 State = list[Kept]
 """Of every layer what is kept, such as k and v: f32[rows, capacity, heads, width] a side, or a `Recurrent`."""
@@ -69,6 +73,8 @@ class Outcome:
     """What phases have left in their buffers, if the kernel copies it out."""
     rings: Mapping[int, int] = field(default_factory=dict)
     """Layers whose caches are rings, with the tokens that those have room for."""
+    routed: Outcome | None = None
+    """The same against a reference whose tokens go to the experts that the kernel has chosen, if it copies them out."""
 
     @property
     def ids(self) -> np.ndarray:
@@ -181,6 +187,8 @@ class Trial:
             else None,
             rings=self.decoder.caches.ring_tokens(),
         )
+        if outcome.copies is not None:
+            outcome, rounded = self._routed(outcome, outcome.copies, rounded)
         self._write(rounded, given)
         self._last = given, rounded
         return outcome
@@ -194,6 +202,29 @@ class Trial:
             if position not in (0, self._next[row]):
                 self.decoder.fill(row, [kept_of_row(kept, row, position) for kept in self.state])
             self._next[row] = position + int(active[row])
+
+    def _routed(self, outcome: Outcome, copies: Copies, rounded: State) -> tuple[Outcome, State]:
+        """With what a reference says that chooses as the kernel has: what follows from another winner is no fault of
+        what follows. And the state that such a one leaves, rounded."""
+        winners = winners_of(copies, self.spec, outcome.step.active)
+        if not winners:
+            return outcome, rounded
+        logits, exact, _, notes = self._expected(self._exact, outcome.step, winners)
+        expected = logits, exact, logits, notes
+        if self._rounded is not self._exact:
+            expected = self._expected(self._rounded, outcome.step, winners)
+        rounded_logits, rounded, _, rounded_notes = expected
+        assert notes is not None and rounded_notes is not None
+        copies = replace(copies, exact=notes, rounded=rounded_notes)
+        routed = replace(
+            outcome,
+            exact_logits=logits,
+            rounded_logits=rounded_logits,
+            exact=exact,
+            rounded=rounded,
+            copies=copies,
+        )
+        return replace(outcome, copies=copies, routed=routed), rounded
 
     def _accept(self, position: int) -> int:
         """How many rows of the last step one at `position` goes on behind; the reference goes on from there."""
@@ -215,7 +246,9 @@ class Trial:
         places = self.decoder.places_of_rows()
         return [Recurrent(*(part[places] for part in kept)) if isinstance(kept, Recurrent) else kept for kept in state]
 
-    def _expected(self, reference: Reference, step: Step) -> tuple[np.ndarray, State, np.ndarray, Noted | None]:
+    def _expected(
+        self, reference: Reference, step: Step, winners: Winners | None = None
+    ) -> tuple[np.ndarray, State, np.ndarray, Noted | None]:
         """The reference's logits, the caches it leaves, the stream after the taps, f32[taps, rows, hidden], and its
         notes, if something is compared with them."""
         dtype = DTYPES["bf16" if reference is not self._exact else "f32"]
@@ -234,16 +267,21 @@ class Trial:
             runs.append(tuple(places))
         before = Cache(tuple(runs), self.decoder.caches.capacity)
         if self.shape.rows_are == "tokens":
-            return self._one_by_one(reference, step, before)
-        logits, cache, stream, notes = self._decode(reference, step.tokens, step.positions, before)
+            return self._one_by_one(reference, step, before, winners)
+        logits, cache, stream, notes = self._decode(reference, step.tokens, step.positions, before, winners)
         return logits, cache.layers(self.spec), stream, notes
 
     def _decode(
-        self, reference: Reference, tokens: Sequence[int], positions: Sequence[int], cache: Cache
+        self,
+        reference: Reference,
+        tokens: Sequence[int],
+        positions: Sequence[int],
+        cache: Cache,
+        winners: Winners | None = None,
     ) -> tuple[np.ndarray, Cache, np.ndarray, Noted | None]:
         taps = list(self.shape.taps)
         if self.records:
-            logits, cache, outputs, notes = reference.decode_noted(tokens, positions, cache)
+            logits, cache, outputs, notes = reference.decode_noted(tokens, positions, cache, winners)
             return logits, cache, outputs[taps], notes
         if not taps:
             return *reference.decode(tokens, positions, cache), np.zeros((0, len(tokens), self.spec.hidden)), None
@@ -251,14 +289,15 @@ class Trial:
         return logits, cache, outputs[taps], None
 
     def _one_by_one(
-        self, reference: Reference, step: Step, cache: Cache
+        self, reference: Reference, step: Step, cache: Cache, winners: Winners | None = None
     ) -> tuple[np.ndarray, State, np.ndarray, Noted | None]:
         """Tokens of one sequence, each decoded by itself. Of a state that after every row, [rows, …]."""
         logits = np.zeros((self.shape.rows, self.spec.vocab), np.float32)
         stream = np.zeros((len(self.shape.taps), self.shape.rows, self.spec.hidden), np.float32)
         after, noted = [cache.layers(self.spec)] * self.shape.rows, list[Noted]()
         for row in range(sum(step.active)):
-            of_row, cache, left, notes = self._decode(reference, [step.tokens[row]], [step.positions[row]], cache)
+            own = {layer: ids[row : row + 1] for layer, ids in (winners or {}).items()}
+            of_row, cache, left, notes = self._decode(reference, [step.tokens[row]], [step.positions[row]], cache, own)
             noted += [] if notes is None else [notes]
             logits[row], stream[:, row] = of_row[0], left[:, 0]
             after[row] = cache.layers(self.spec)
@@ -425,54 +464,3 @@ def _new_tokens(state: State, outcome: Outcome, spec: ModelSpec, reordered: bool
 def _largest(differences: np.ndarray) -> float:
     """Infinite for numbers that are none."""
     return float(np.where(np.isfinite(differences), np.abs(differences), np.inf).max())
-
-
-PositionsAndActive = tuple[tuple[int, ...], tuple[bool, ...]]
-
-
-def telling_steps(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[PositionsAndActive]:
-    """(positions, active) of the steps that show most: borders of cache tiles, of windows and of the context."""
-    order = _borders(spec, shape, kv_tokens)
-    return _by_token(order, shape) if shape.rows_are == "tokens" else _by_sequence(order, shape)
-
-
-def _borders(spec: ModelSpec, shape: StepShape, kv_tokens: int) -> list[int]:
-    borders = {0, 1, shape.context - 1}
-    for border in (kv_tokens, 2 * kv_tokens, 3 * kv_tokens):
-        borders |= {border - 1, border}
-    for at in spec.iter_layers():
-        window = getattr(at.block.mixer, "window", None)
-        if window is not None:
-            borders |= {window - 1, window, window + kv_tokens - 1, window + kv_tokens}
-    return sorted(border for border in borders if 0 <= border < shape.context)
-
-
-def _by_token(order: list[int], shape: StepShape) -> list[PositionsAndActive]:
-    """Tokens on both sides of every border, the last one of them inactive every other time.
-
-    The last steps go on behind some of the tokens of the one before, from nothing, and are inactive.
-    """
-    rows, steps = shape.rows, []
-
-    def step(first: int, count: int) -> PositionsAndActive:
-        active = max(0, min(count, shape.context - first))
-        return tuple(range(first, first + rows)), tuple(row < active for row in range(rows))
-
-    for number, first in enumerate(sorted({max(0, border - rows // 2) for border in order})):
-        steps.append(step(first, rows - number % 2 if rows > 1 else 1))
-    accepted = steps[-2:][0][0][0] + rows // 2
-    return [*steps, step(accepted, rows), step(0, 1), step(accepted, 0)]
-
-
-def _by_sequence(order: list[int], shape: StepShape) -> list[PositionsAndActive]:
-    """Every row stands elsewhere and some are inactive. The last step goes on from the one before it, with every other
-    row inactive; a single row has one step more, in which it is inactive.
-    """
-    rows = shape.rows
-    steps = []
-    for first in range(0, max(len(order), rows), rows):
-        positions = tuple(order[(first + row) % len(order)] for row in range(rows))
-        steps.append((positions, tuple(rows == 1 or (first // rows + row) % 4 != 3 for row in range(rows))))
-    after = tuple(min(position + 1, shape.context - 1) for position in steps[-1][0])
-    steps.append((after, tuple(row % 2 == 0 for row in range(rows))))
-    return [*steps, (after, (False,))] if rows == 1 else steps

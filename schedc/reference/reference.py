@@ -1,6 +1,6 @@
 """`Reference`: prefill and decode of a whole model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -10,12 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from schedc.reference.feed_forwards import APPLY as FEED_FORWARDS
+from schedc.reference.feed_forwards.router import GIVEN_WINNERS
 from schedc.reference.mixers import APPLY as MIXERS
 from schedc.reference.mixers import EMPTY_STATE, State
 from schedc.reference.norm import apply_norm
 from schedc.reference.notes import EACH, Notes
 from schedc.reference.residuals import RESIDUALS
 from schedc.reference.weights import Dot, Weights, layer_weights, make_dot, outer_weights
+from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.model import Block, Half, ModelSpec
 from schedc.spec.norm import Norm
 from schedc.spec.residuals import Residual
@@ -130,23 +132,44 @@ class Reference:
         return np.asarray(logits)[:, 0], cache, np.concatenate([run.reshape(-1, *run.shape[2:]) for run in outputs])
 
     def decode_noted(
-        self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache
+        self,
+        tokens: Sequence[int] | np.ndarray,
+        positions: Sequence[int] | np.ndarray,
+        cache: Cache,
+        winners: Mapping[int, np.ndarray] | None = None,
     ) -> tuple[np.ndarray, Cache, np.ndarray, Noted]:
-        """As `decode_with_outputs`, and all named values."""
-        given = self._one_token(tokens, positions, cache)
-        logits, cache, runs, (layers, outer) = self._with_notes(*given)
+        """As `decode_with_outputs`, and all named values.
+
+        `winners`: of layers with experts int32[rows, top_k], who wins whatever the scores are; -1: who has the best.
+        """
+        weights, by_layer, *given = self._one_token(tokens, positions, cache)
+        routed = self._routed(by_layer, len(tokens), winners or {})
+        logits, cache, runs, (layers, outer) = self._with_notes(weights, routed, *given)
         outputs = np.concatenate([np.asarray(run)[..., 0, :].reshape(-1, len(tokens), run.shape[-1]) for run in runs])
 
         def of_rows(name: str, value: Any) -> np.ndarray:
             """Without the axis of tokens, of which there is one."""
             return np.asarray(value).squeeze(2 if EACH in name else 1)
 
-        by_layer = tuple(
+        noted = tuple(
             {name: of_rows(name, value[at.trip]) for name, value in layers[at.run][at.place].items()}
             for at in self.spec.iter_layers()
         )
         outside = {name: of_rows(name, value) for name, value in outer.items()}
-        return np.asarray(logits)[:, 0], cache, outputs, Noted(by_layer, outside)
+        return np.asarray(logits)[:, 0], cache, outputs, Noted(noted, outside)
+
+    def _routed(self, layers: list[list[Weights]], rows: int, winners: Mapping[int, np.ndarray]) -> list[list[Weights]]:
+        """The weights of all layers with who wins, so that one program is compiled, whoever it is."""
+        given: list[list[Weights]] = [[dict(weights) for weights in run] for run in layers]
+        for run, places in enumerate(given):
+            for place, weights in enumerate(places):
+                feed_forward = self.spec.layers[run].pattern[place].feed_forward
+                if isinstance(feed_forward, Moe):
+                    own = np.full((rows, feed_forward.top_k), -1, np.int32)
+                    here = [at.layer for at in self.spec.iter_layers() if (at.run, at.place) == (run, place)]
+                    each = [winners.get(layer, own) for layer in here]
+                    weights[GIVEN_WINNERS] = jnp.asarray(np.stack(each)[:, :, None], jnp.int32)
+        return given
 
     def _one_token(
         self, tokens: Sequence[int] | np.ndarray, positions: Sequence[int] | np.ndarray, cache: Cache

@@ -44,6 +44,7 @@ def one(step: int, phase: str, layer: int | None, wrong: bool) -> dict[str, Any]
         "what": f"{phase}.out",
         "device": None,
         "row": 0,
+        "note": "",
         **sizes,
         **found,
     }
@@ -74,7 +75,10 @@ def test_the_first_phase_that_differs_is_shown_and_nothing_behind_it(capsys: pyt
     assert "2 comparisons before it agree" in said
     assert "heads.out" in said and "[1, 2]" in said and "join.out" not in said and "head.out" not in said
     show_dump(run(DUMP[:4]), ("heads",))
-    assert "nothing differs in what phase heads leaves in 1 steps of the shrunk model" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nothing differs in what phase heads leaves in 1 steps of the shrunk model" in said and "row 0:" not in said
+    show_dump(run(({**DUMP[0], "note": "nearly equal: 3 for 4"},)), ("heads",))
+    assert "phase heads of layer 0, row 0: nearly equal: 3 for 4; taken as the kernel" in capsys.readouterr().out
 
 
 def test_bad_phases_and_folders_are_refused_before_anything_runs(schedc: Command, tmp_path):

@@ -5,7 +5,8 @@ import pytest
 from schedc.compiler.interpret import interpret
 from schedc.compiler.pipeline import Request, build, compile_model, limits_of
 from schedc.compiler.shrink import Shrunk
-from schedc.compiler.trial import problems, telling_steps
+from schedc.compiler.telling_steps import telling_steps
+from schedc.compiler.trial import problems
 from schedc.errors import SpecError
 from schedc.ir.verify import verify
 from schedc.lower.graph import RowsAre, StepShape

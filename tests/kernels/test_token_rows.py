@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schedc.compiler.trial import problems, telling_steps
+from schedc.compiler.telling_steps import telling_steps
+from schedc.compiler.trial import problems
 from schedc.errors import SpecError
 from schedc.lower.graph import StepShape
 from schedc.spec.model import ModelSpec

@@ -105,6 +105,16 @@ def test_devices_with_tiles_in_turn_compare_what_they_have_combined():
     assert values["attend"] == ["kept"] and values["combine"] == ["attn.mixed"]
 
 
+def test_what_is_made_of_the_cache_is_known_until_it_joins_the_stream():
+    graph = graph_of(latent_spec(), 2)
+    records = recorded(graph, {phase.name for _, phase in phases_of(graph)})
+    assert {one.layers for one in records if one.of_cache} == {one.layers for one in records if one.layers}
+    of_layer = [one for one in records if one.layers == records[-4].layers]
+    of_cache = {one.phase for one in of_layer if one.of_cache}
+    assert of_cache == {"attend", "expand", "outputs", "join", "o", "mixer_sum", "mixer_residual"}
+    assert {"mixer_norm", "token", "absorb", "feed_forward_norm"} <= {one.phase for one in of_layer if not one.of_cache}
+
+
 def test_experts_that_rounding_chooses_or_not_are_not_compared():
     """A kernel has no copy of one that it has not chosen. Rows that do not count choose nothing."""
     exact, rounded = (
@@ -137,17 +147,22 @@ def test_numbers_of_a_buffer_come_as_columns():
 
 
 @pytest.mark.parametrize(
-    "stored, arithmetic, rounding",
-    [("bf16", "bf16", ROUNDED), ("fp8", "bf16", ROUNDED_TO_FP8), ("f32", "f32", 0.0)],
+    "stored, arithmetic, of_cache, rounding",
+    [
+        ("bf16", "bf16", True, ROUNDED),
+        ("fp8", "bf16", True, ROUNDED_TO_FP8),
+        ("fp8", "bf16", False, ROUNDED),
+        ("f32", "f32", True, 0.0),
+    ],
 )
-def test_what_may_differ_is_what_the_coarsest_rounding_of_a_step_changes(
-    stored: str, arithmetic: str, rounding: float
+def test_what_may_differ_is_what_the_coarsest_rounding_of_what_is_read_changes(
+    stored: str, arithmetic: str, of_cache: bool, rounding: float
 ) -> None:
     """A number in the cache that is rounded the other way is no difference of a later step."""
     spec = small_spec(kv={"dtype": stored}, quantization={"weights": arithmetic})
     exact = np.array([[2.0, -1.0]], np.float32)
-    noted = Noted((), {"v": exact})
-    one = Recorded(0, "p", (), Value("v", "b", (Piece(0, 2, 0, 1, 1),)), "a", 1)
+    noted = Noted(({"v": exact},), {})
+    one = Recorded(0, "p", (0,), Value("v", "b", (Piece(0, 2, 0, 1, 1),)), "a", 1, of_cache)
     copies = Copies((one,), {"a": np.zeros((1, 1, 128), np.int32)}, noted, noted)
     (found,) = seen(copies, one, 0, spec, [True])
     assert found.limit == pytest.approx((EXACT + rounding) * 2.0)

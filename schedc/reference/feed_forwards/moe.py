@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from schedc.reference.feed_forwards import dense
-from schedc.reference.feed_forwards.router import route
+from schedc.reference.feed_forwards.router import GIVEN_WINNERS, route
 from schedc.reference.norm import apply_norm
 from schedc.reference.notes import SILENT, Notes, projections
 from schedc.reference.weights import Dot, Weights
@@ -16,9 +16,8 @@ def apply(moe: Moe, weights: Weights, dot: Dot, x: jax.Array, note: Notes = SILE
     """f32[..., hidden] → f32[..., hidden]."""
     project = projections(dot, weights, note)
     logits = project(x, "mlp.router")
-    ids, winning = route(
-        moe.router, moe.top_k, logits, weights.get("mlp.router_bias"), weights.get("mlp.selection_bias")
-    )
+    biases = weights.get("mlp.router_bias"), weights.get("mlp.selection_bias")
+    ids, winning = route(moe.router, moe.top_k, logits, *biases, weights.get(GIVEN_WINNERS), note)
     note("mlp.winners", ids), note("mlp.weights", winning)
     y = x
     if moe.latent is not None:

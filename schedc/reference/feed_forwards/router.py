@@ -3,15 +3,26 @@
 import jax
 import jax.numpy as jnp
 
+from schedc.reference.notes import SILENT, Notes
 from schedc.spec.feed_forwards.router import Router
+
+GIVEN_WINNERS = "mlp.given_winners"
+"""Among the weights of a layer: int32[..., top_k], who wins whatever the choices are; -1: who has the best."""
 
 
 def route(
-    router: Router, top_k: int, logits: jax.Array, bias: jax.Array | None, selection_bias: jax.Array | None
+    router: Router,
+    top_k: int,
+    logits: jax.Array,
+    bias: jax.Array | None,
+    selection_bias: jax.Array | None,
+    given: jax.Array | None = None,
+    note: Notes = SILENT,
 ) -> tuple[jax.Array, jax.Array]:
     """logits f32[..., experts] → the ids int32[..., top_k] of the winners and their weights f32[..., top_k].
 
-    Of equal choices the lower id wins, of equal groups the lower group.
+    Of equal choices the lower id wins, of equal groups the lower group. `given`: winners in place of those, where they
+    are not -1.
     """
     logits = router.logit_multiplier * logits
     if bias is not None:
@@ -20,7 +31,10 @@ def route(
         router.score
     ](logits)
     choice = scores if selection_bias is None else scores + selection_bias
+    note("mlp.choices", choice)
     _, ids = jax.lax.top_k(_of_best_groups(router, choice), top_k)
+    if given is not None:
+        ids = jnp.where(given >= 0, given, ids)
     weights = jnp.take_along_axis(scores, ids, -1)
     if router.score == "softmax_of_chosen":
         weights = jax.nn.softmax(weights)
