@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from schedc.lower.graph import StepShape
 from schedc.spec.load import load_spec
 from schedc.target.target import parse_target
 from schedc.weights.random_weights import RandomWeights
+
+BEGAN = time.monotonic()
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,12 @@ def decoded(question: Question, seconds: float) -> Answer:
         return Answer(found["logits"], found["ids"], bool(found["raced"]))
 
 
+def say(what: str) -> None:
+    """On stderr (`pytest -s` shows it), with the seconds that have passed."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    print(f"{time.monotonic() - BEGAN:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} of CPU: {what}", file=sys.stderr)
+
+
 def main(asked: str, answered: str) -> None:
     import jax
 
@@ -93,7 +103,8 @@ def main(asked: str, answered: str) -> None:
     settings = compat.interpret_params(question.mode)
     decoder = Decoder(built_of(made, program).module, spec, packed.__getitem__, shape, made.plan.kv_tokens, settings)
     positions, logits, ids, raced = [0] * rows, [], [], False
-    for tokens in question.tokens:
+    say("the kernel is built and the weights are packed")
+    for number, tokens in enumerate(question.tokens):
         active = [token is not None for token in tokens]
         answer = decoder.step([token or 0 for token in tokens], positions, active)
         raced |= compat.races_found()
@@ -101,6 +112,7 @@ def main(asked: str, answered: str) -> None:
         positions = [position + is_active for position, is_active in zip(positions, active, strict=True)]
         logits.append(answer["logits"])
         ids.append(answer["device_ids"])
+        say(f"step {number}")
     np.savez(answered, logits=np.stack(logits), ids=np.stack(ids), raced=np.array(raced))
 
 
