@@ -7,6 +7,7 @@
     python benchmarks/cost.py states       compile models with delta rules, and add their operations to it
     python benchmarks/cost.py latents      compile models with latents, and add their operations and messages to it
     python benchmarks/cost.py expanded     compile models with expanded latents, and add their operations to it
+    python benchmarks/cost.py shared       compile models whose caches lie in turn, and add their operations to it
     python benchmarks/cost.py fit          fit the formulas to it, write schedc/cost/operations.yaml
     python benchmarks/cost.py compare      print measured and predicted cycles of every operation
     python benchmarks/cost.py simulate     predicted step, and how long the simulation takes, for every model
@@ -29,6 +30,7 @@ from typing import Any
 
 import numpy as np
 from collectives import all_reduces
+from formula import fitted
 
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.aot.report import CompileReport
@@ -43,6 +45,7 @@ from schedc.cost.simulate import simulate
 from schedc.ir.program import Compute, Loop, Op, Pool, Program, RemoteStart, Start, Wait
 from schedc.lower.collectives.choose import communication_for
 from schedc.lower.graph import StepShape
+from schedc.placement.rules import PlacementRules
 from schedc.schedule.build import schedule
 from schedc.spec.load import list_models, load_spec
 from schedc.spec.model import ModelSpec
@@ -311,6 +314,30 @@ def measure_expanded() -> None:
     replace_measured(found, lambda kind: kind in EXPANDED)
 
 
+SHARED = ("join_queries", "part_softmaxes", "combine_softmaxes")
+
+
+def measure_shared() -> None:
+    """What belongs to tiles of a cache in turn: of latents, of few heads and of many, in whole groups of 8 and not."""
+    found: Found = defaultdict(list)
+    of_heads = ((16, 2, 8), (32, 1, 4), (64, 1, 4))
+    mixers: list[dict[str, Any]] = [{"heads": heads, "kv_heads": kv} for heads, kv, _ in of_heads]
+    cases = [(mixer, of[2], rows) for mixer, of in zip(mixers, of_heads, strict=True) for rows in (1, 4)]
+    for mixer, devices, rows in (*cases, ({}, 2, 1), ({}, 2, 4)):
+        data = load_spec("qwen3-0.6b" if mixer else "deepseek-v2-lite").model_dump(mode="json", exclude_none=True)
+        data["layers"] = [data["layers"][0]]
+        data["layers"][0]["repeat"] = 3
+        data["layers"][0]["pattern"][0]["mixer"] |= mixer
+        spec, target = ModelSpec.model_validate(data), parse_target(f"{TARGET}:2x2x1", devices)
+        talk, rules = communication_for(spec.hidden, rows, target), PlacementRules(kv="sequence")
+        shape = StepShape(rows, 4096, devices=devices, placement=rules, communication=talk)
+        for op, cycles in cycles_of(build(Request(spec, target, shape))[1], target)[0]:
+            if isinstance(op, Compute) and op.kind in SHARED:
+                add_found(found, op, cycles)
+                print(mixer.get("heads"), mixer.get("kv_heads"), devices, rows, op.kind, cycles, flush=True)
+    replace_measured(found, lambda kind: kind in SHARED)
+
+
 def add_measured(found: Found, sends: list[float]) -> None:
     """Beside what is there, but in place of the same shapes."""
     data = parse_yaml(MEASURED.read_text())
@@ -350,39 +377,6 @@ def points() -> dict[str, list[tuple[Features, float]]]:
         middle = np.max if row["operation"] in REPEATED else np.mean
         found[row["operation"]].append((FEATURES[row["operation"]](work), float(middle(row["cycles"]))))
     return found
-
-
-def fitted(rows: list[tuple[Features, float]]) -> tuple[float, dict[str, float], float]:
-    """Base, coefficients and mean relative error of the best formula without negative parts, by trying all of them.
-
-    Best is the least sum of deviations, not of their squares (by reweighting): places where a neighbour hides most of
-    an operation should not bend the formula.
-
-    A kind that drains the MXU has no other constant. Deviations count relative to the cycles, but not below 50: an
-    operation that takes 5 is hidden by its neighbours.
-    """
-    names = sorted({name for features, _ in rows for name, amount in features.items() if amount})
-    cycles = np.array([count for _, count in rows])
-    weight = 1.0 / np.maximum(cycles, 50.0)
-    columns = np.array([[1.0, *(features.get(name, 0.0) for name in names)] for features, _ in rows])
-    best: tuple[float, np.ndarray] = (np.inf, np.zeros(len(names) + 1))
-    for used in product((False, True), repeat=len(names) + 1):
-        chosen = np.array(used)
-        if not chosen.any() or chosen.sum() > len(rows) or (chosen[0] and "drain" in names):
-            continue
-        trust = np.ones(len(rows))
-        for _ in range(20):
-            scale = weight * np.sqrt(trust)
-            part = np.linalg.lstsq(columns[:, chosen] * scale[:, None], cycles * scale, rcond=None)[0]
-            deviation = np.abs(columns[:, chosen] @ part - cycles) * weight
-            trust = 1.0 / np.maximum(deviation, 0.001)
-        loss = float(deviation.sum())
-        if (part >= 0).all() and loss < best[0] - 1e-9:
-            best = loss, np.zeros(len(names) + 1)
-            best[1][chosen] = part
-    error = float(np.mean(np.abs(columns @ best[1] - cycles) * weight))
-    rounded = [float(f"{value:.4g}") for value in best[1]]
-    return rounded[0], dict(zip(names, rounded[1:], strict=True)), round(error, 3)
 
 
 def fit() -> None:
@@ -446,6 +440,6 @@ if __name__ == "__main__":
     commands = {
         "measure": measure, "collectives": measure_collectives, "experts": measure_experts,
         "latents": measure_latents, "expanded": measure_expanded, "mixtures": measure_mixtures,
-        "states": measure_states, "fit": fit, "compare": compare, "simulate": simulations,
+        "states": measure_states, "shared": measure_shared, "fit": fit, "compare": compare, "simulate": simulations,
     }  # fmt: skip
     commands[sys.argv[1]]()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from schedc.compiler.shrink import Shrunk
 from schedc.ir.expr import Compare, Const, Expr, add, mul
@@ -21,6 +21,8 @@ from schedc.schedule.products import with_products
 from schedc.target.target import Target
 from schedc.weights.layout import Members
 
+OfCache = Literal["", "read", "behind"]
+
 COPIED = SemaphoreRef("copied_out")
 
 
@@ -29,7 +31,8 @@ class Recorded:
     """One value of one phase, in the order of execution inside its segment. `layers` has one a trip, none outside.
 
     `array` is int32[trips · members · rows, 128] a device; empty if what it stands for is written out anyway.
-    `of_cache`: it is made of what a cache keeps of tokens, and has not joined the stream before.
+    `of_cache`: whether it is made of what its layer keeps of tokens, before that joins the stream ("read"), or behind
+    that ("behind"; outside of the layers: behind all of them).
     """
 
     segment: int
@@ -38,7 +41,7 @@ class Recorded:
     value: Value
     array: str = ""
     rows: int = 0
-    of_cache: bool = False
+    of_cache: OfCache = ""
 
     @property
     def members(self) -> int:
@@ -68,14 +71,14 @@ def recorded(graph: StepGraph, wanted: Collection[str]) -> tuple[Recorded, ...]:
     """What the `wanted` phases leave: an array for every buffer of a phase, whatever values it holds."""
     heights, found = {buffer.name: buffer.rows for buffer in graph.declarations.buffers}, list[Recorded]()
     arrays: dict[tuple[int, str, str], str] = {}
-    reached: set[tuple[int, tuple[int, ...]]] = set()
+    reached: dict[tuple[int, tuple[int, ...]], OfCache] = {}
     for segment, phase in phases_of(graph):
         layer = segment, phase.layers
         if KEPT in phase.values:
-            reached.add(layer)
-        of_cache = layer in reached
+            reached[layer] = "read"
+        of_cache = reached.get(layer, "") if phase.layers or not reached else "behind"
         if any(value.meaning == "mixer.stream" for value in phase.values):
-            reached.discard(layer)
+            reached[layer] = "behind"
         for value in phase.values if phase.name in wanted else ():
             if value.begins:
                 continue

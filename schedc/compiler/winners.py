@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from schedc.compiler.noted import Copies, held, limit_of
+from schedc.compiler.noted import Copies, held, limit_of, of_cache
 from schedc.compiler.recording import Recorded
 from schedc.spec.feed_forwards.moe import Moe
 from schedc.spec.feed_forwards.router import Router
@@ -56,7 +56,7 @@ def ranked(copies: Copies, one: Recorded, trip: int, spec: ModelSpec, active: tu
     layer, rows = one.layers[trip], np.array(active)
     router = _moe(spec, layer).router
     exact, rounded = (notes.layers[layer]["mlp.choices"] for notes in (copies.exact, copies.rounded))
-    limit = 2 * limit_of(spec, exact[rows], rounded[rows], False) if rows.any() else 0.0
+    limit = 2 * limit_of(spec, exact[rows], rounded[rows], of_cache(spec, one, layer)) if rows.any() else 0.0
     for device, ids in _by_device(copies, one, trip, spec):
         for row in np.flatnonzero(rows):
             best = best_of(router, exact[row], ids.shape[1])

@@ -258,6 +258,19 @@ def of_join_values(work: Work) -> Features:
     return {"registers": registers, "gated_registers": registers * ("gate" in work.operands)}
 
 
+def of_sections(work: Work) -> Features:
+    """Rows of every device, which lie beside each other where all heads are together: in whole registers, or not."""
+    rows = int(work.attributes.get("used", 0)) or work["block"]
+    registers = float(work["devices"] * work["sections"] * -(-rows // SUBLANES))
+    return {"registers": registers, "narrow_registers": registers * (rows % SUBLANES != 0)}
+
+
+def of_softmaxes(work: Work) -> Features:
+    """Registers of the softmaxes, of this device's tiles and those of others."""
+    panels = work["sequences"] * (work["panels"] + 2)
+    return {"registers": (work["count"] + 1) * panels * work["block"] / SUBLANES}
+
+
 def of_route(work: Work) -> Features:
     return route_features(work.attributes, work.operands)
 
@@ -314,6 +327,9 @@ FEATURES: Mapping[str, Callable[[Work], Features]] = {
     "attend_expanded": of_attend_expanded,
     "attend_expanded_tokens": of_attend_expanded_tokens,
     "join_expanded": of_join_values,
+    "join_queries": of_sections,
+    "part_softmaxes": of_sections,
+    "combine_softmaxes": of_softmaxes,
     "latent_outputs": of_heads("rank"),
     "join_values": of_join_values,
     "by_sequence": lambda work: {"registers": work["sequences"] * work["stride"] / SUBLANES},

@@ -15,6 +15,7 @@ from schedc.spec.model import ModelSpec
 from schedc.weights.layout import Layout, PanelMatrix
 from tests.kernels.built import in_format
 from tests.kernels.recorded import Fault, addressed, otherwise, recorded_schedule, step_of
+from tests.kernels.test_format_kernels import stored
 from tests.reference.moe_specs import FEATURES as EXPERTS
 from tests.reference.recurrent_specs import FEATURES as RECURRENT
 from tests.reference.small_specs import latent_spec, small_spec
@@ -55,6 +56,27 @@ def test_a_right_kernel_differs_nowhere():
     assert [one for one in found if one.element is not None] == []
     assert len({one.phase for one in found}) > 40 and {one.layer for one in found} == {None, 0, 1, 2, 3}
     assert 0 < max(one.largest / one.limit for one in found) < 0.1, "limits are not near what sums in f32 differ by"
+
+
+def test_a_right_kernel_of_quantised_weights_and_an_fp8_cache_differs_nowhere_in_bf16():
+    """Experts in a latent space, in nvfp4."""
+    plain = stored(EXPERTS["latent"], "nvfp4", "bf16")
+    spec = ModelSpec.model_validate(plain.model_dump(mode="json") | {"kv": {"dtype": "fp8"}})
+    found, outcome = step_of(spec, StepShape(2, 32, logits=True), (5, 11))
+    assert problems(outcome, spec) == []
+    assert [one for one in found if one.element is not None] == []
+    assert "mlp.winners" in {one.what for one in found} and any("experts" in one.what for one in found)
+    limits = {one.what: one.limit for one in found if one.layer == 0}
+    assert limits["attn.mixed"] > 8 * limits["mixer.in"], "wide is what has read the cache"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", [EXPERTS["latent"], LATENT], ids=["experts", "latents"])
+def test_right_kernels_of_two_devices_differ_nowhere_in_bf16(spec: ModelSpec):
+    shape = StepShape(2, 40, logits=True, devices=2)
+    small, records = recorded_schedule(stored(spec, "bf16", "bf16"), shape, "tpu7x:2x2x1")
+    run = interpret(small, addressed(small.schedule.program, None), "eager", 900, records)
+    assert run.problems == () and run.steps >= 3 and {one["device"] for one in run.dump} == {None, 0, 1}
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 
-from schedc.compiler.noted import EXACT, ROUNDED, ROUNDED_TO_FP8, Copies, chosen, held, seen
-from schedc.compiler.recording import Recorded, phases_of, recorded
+from schedc.compiler.noted import EXACT, ROUNDED, Copies, chosen, held, of_cache, seen
+from schedc.compiler.recording import OfCache, Recorded, phases_of, recorded
 from schedc.lower.graph import Grain, StepGraph, StepShape
 from schedc.lower.step import StepLowering
 from schedc.lower.values import KEPT, LOGITS, Piece, Value
@@ -105,14 +106,26 @@ def test_devices_with_tiles_in_turn_compare_what_they_have_combined():
     assert values["attend"] == ["kept"] and values["combine"] == ["attn.mixed"]
 
 
-def test_what_is_made_of_the_cache_is_known_until_it_joins_the_stream():
+def test_what_is_made_of_a_cache_is_known_until_it_joins_the_stream_and_behind():
     graph = graph_of(latent_spec(), 2)
     records = recorded(graph, {phase.name for _, phase in phases_of(graph)})
-    assert {one.layers for one in records if one.of_cache} == {one.layers for one in records if one.layers}
-    of_layer = [one for one in records if one.layers == records[-4].layers]
-    of_cache = {one.phase for one in of_layer if one.of_cache}
-    assert of_cache == {"attend", "expand", "outputs", "join", "o", "mixer_sum", "mixer_residual"}
-    assert {"mixer_norm", "token", "absorb", "feed_forward_norm"} <= {one.phase for one in of_layer if not one.of_cache}
+    layer = [one for one in records if one.layers]
+    phases = {reached: {one.phase for one in layer if one.of_cache == reached} for reached in ("", "read", "behind")}
+    assert phases["read"] == {"attend", "expand", "outputs", "join", "o", "mixer_sum", "mixer_residual"}
+    assert {"mixer_norm", "token", "absorb"} <= phases[""] and {"feed_forward_norm", "up", "down"} <= phases["behind"]
+    outside = [(one.phase, one.of_cache) for one in records if not one.layers]
+    assert outside == [("embed", ""), ("final_norm", "behind"), ("head", "behind")]
+
+
+def test_layers_behind_one_with_a_cache_are_behind_it_and_those_before_and_states_have_none():
+    spec = RECURRENT["gated delta"]
+    caching = [at.layer for at in spec.iter_layers() if at.block.mixer.kind == "gqa"]
+    one = Recorded(0, "p", (0,), Value("v", "b", ()), of_cache="read")
+    for at in spec.iter_layers():
+        has = at.layer in caching
+        expected = "read" if has else "behind" if caching and at.layer > caching[0] else ""
+        assert of_cache(spec, one, at.layer) == expected
+    assert of_cache(LATENT["latent, odd sizes"], replace(one, of_cache=""), 1) == "behind"
 
 
 def test_experts_that_rounding_chooses_or_not_are_not_compared():
@@ -149,14 +162,15 @@ def test_numbers_of_a_buffer_come_as_columns():
 @pytest.mark.parametrize(
     "stored, arithmetic, of_cache, rounding",
     [
-        ("bf16", "bf16", True, ROUNDED),
-        ("fp8", "bf16", True, ROUNDED_TO_FP8),
-        ("fp8", "bf16", False, ROUNDED),
-        ("f32", "f32", True, 0.0),
+        ("bf16", "bf16", "read", ROUNDED),
+        ("fp8", "bf16", "read", 2**-3),
+        ("fp8", "bf16", "behind", 2**-4),
+        ("fp8", "bf16", "", ROUNDED),
+        ("f32", "f32", "read", 0.0),
     ],
 )
 def test_what_may_differ_is_what_the_coarsest_rounding_of_what_is_read_changes(
-    stored: str, arithmetic: str, of_cache: bool, rounding: float
+    stored: str, arithmetic: str, of_cache: OfCache, rounding: float
 ) -> None:
     """A number in the cache that is rounded the other way is no difference of a later step."""
     spec = small_spec(kv={"dtype": stored}, quantization={"weights": arithmetic})
