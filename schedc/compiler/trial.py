@@ -355,7 +355,7 @@ def difference(outcome: Outcome, spec: ModelSpec) -> Difference:
     exact_new = _new_tokens(outcome.exact, outcome, spec)
     cache_rounding = np.abs(_new_tokens(outcome.rounded, outcome, spec) - exact_new).max()
     otherwise = spec.kv.dtype == "fp8" and spec.quantization.operand_dtype == "bf16"
-    behind, read = (otherwise * LEAST_OF_FP8[reached] for reached in ("behind", "read"))
+    behind, read = otherwise * LEAST_OF_FP8["behind"], otherwise * LEAST_OF_FP8["read"]
     return Difference(
         _largest(outcome.logits[active] - exact),
         EXACT + 2 * rounding + behind * _largest(exact),
