@@ -3,8 +3,10 @@
 A condition is `value >= 0`, `value == 0` or `value != 0` for a linear form. Facts are a tuple of
 conditions that hold. `proves(v, facts)` shows v >= 0 by bounding every atom with its interval, and,
 where that is too weak, by subtracting a positive multiple of a fact (v = v' + m*fact, so v' >= 0 is
-enough), dividing by common factors as integers allow, and splitting a `max` into its terms. It
-answers True only with such a derivation; False means "not shown", never "false".
+enough), dividing by common factors as integers allow, and splitting a `max` into its terms. First
+each atom is replaced by those that define it, newest first, which leads to the inputs in few steps
+whatever else is made of those; then any fact is tried. It answers True only with such a derivation;
+False means "not shown", never "false".
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _STEPS = 60
 """Goals that one search takes apart."""
 _MORE_TERMS = 3
 """Terms that a goal may have more than the one that was asked."""
+_DEFINITIONS = 400
+"""Goals that are taken apart by definitions alone: the terms of a `max` over rows, with what each is made of."""
 _LARGEST = 1 << 50
 """Goals beyond this come from multiplying facts in circles, and would not fit the samples' 64 bits."""
 
@@ -234,7 +238,7 @@ class Logic:
         key = (value, facts)
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False
-            known = self._proved[key] = self._search(value, facts)
+            known = self._proved[key] = self._by_definitions(value, facts) or self._search(value, facts)
         return known
 
     def reach(self, value: Value) -> tuple[int, int]:
@@ -281,6 +285,33 @@ class Logic:
                     lins.setdefault(atom, []).append((c, fact))
         return lins
 
+    def _by_definitions(self, goal: Value, facts: Facts) -> bool:
+        """Whether `goal` >= 0 follows when its newest atom is replaced by older ones, and so on down to the inputs."""
+        linear = self._linear(facts)
+        steps = 0
+
+        def holds(value: Value) -> bool:
+            nonlocal steps
+            if isinstance(value, Lin):
+                value = _weakest(value)
+            low, high = self.atoms.interval(value)
+            if low >= 0 or not _may_hold(low, high) or steps == _DEFINITIONS or self._refuted(value, facts):
+                return low >= 0
+            steps += 1
+            self.steps += 1
+            assert isinstance(value, Lin)
+            atom, c = value.terms[-1]
+            choice = self.atoms.choices[atom]
+            if choice is not None and (c < 0) == (choice[0] == "max"):
+                others = Lin(value.const, value.terms[:-1]) if len(value.terms) > 1 else value.const
+                return all(holds(add(others, scale(term, c))) for term in choice[1])
+            return any(
+                fact.terms[-1][0] == atom and f * c > 0 and holds(_without(value, c, fact, f))
+                for f, fact in (*linear.get(atom, ()), *self.atoms.facts[atom])
+            )
+
+        return holds(goal)
+
     def _search(self, goal: Value, facts: Facts, splits: int = 1) -> bool:
         """Best first: goals of few terms, then of few steps. Goals that some sample refutes are dropped."""
         linear = self._linear(facts)
@@ -296,8 +327,7 @@ class Logic:
             low, high = self.atoms.interval(value)
             if low >= 0:
                 return True
-            small = low > -_LARGEST and high < _LARGEST
-            if isinstance(value, Lin) and small and high >= 0 and len(value.terms) <= most and value not in seen:
+            if isinstance(value, Lin) and _may_hold(low, high) and len(value.terms) <= most and value not in seen:
                 seen.add(value)
                 if not self._refuted(value, facts):
                     heappush(open_goals, (len(value.terms) + cost, cost, value))
@@ -312,13 +342,8 @@ class Logic:
             assert isinstance(value, Lin)
             for atom, c in value.terms:
                 for f, fact in (*linear.get(atom, ()), *self.atoms.facts[atom]):
-                    if f * c > 0:
-                        common = gcd(f, c)
-                        times = abs(f) // common
-                        left = eliminate(value, times, fact, abs(c) // common)
-                        # A whole number is >= 0 when it is > -1: `times` of it, when they are >= 1 - times.
-                        if consider(add(left, times - 1), cost + 1):
-                            return True
+                    if f * c > 0 and consider(_without(value, c, fact, f), cost + 1):
+                        return True
                 if splits and self._by_choice(value, atom, c, facts, splits - 1):
                     return True
         return False
@@ -330,6 +355,19 @@ class Logic:
             return False
         others = make(value.const, {other: k for other, k in value.terms if other != atom})
         return all(self._search(add(others, scale(term, c)), facts, splits) for term in choice[1])
+
+
+def _without(value: Lin, c: int, fact: Lin, f: int) -> Value:
+    """What is left of the atom that has `c` in the value and `f` in the fact: if it is >= 0, so is the value."""
+    common = gcd(f, c)
+    times = abs(f) // common
+    # A whole number is >= 0 when it is > -1: `times` of it, when they are >= 1 - times.
+    return add(eliminate(value, times, fact, abs(c) // common), times - 1)
+
+
+def _may_hold(low: int, high: int) -> bool:
+    """Whether a goal in low..high is worth a try."""
+    return high >= 0 and low > -_LARGEST and high < _LARGEST
 
 
 def _tight(value: Value) -> Lin:

@@ -60,7 +60,7 @@ def run(machine: Machine, node: Node, trips: Lin) -> None:
 def _most(machine: Machine, trips: Lin, low: int, high: int) -> int:
     """The most iterations that the facts allow."""
     proves, facts = machine.logic.proves, machine.facts
-    if not facts or not proves(sub(high - 1, trips), facts):
+    if not proves(sub(high - 1, trips), facts):
         return high
     while low < high:
         middle = (low + high) // 2
