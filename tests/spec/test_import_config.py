@@ -381,6 +381,14 @@ def test_mixtral_and_qwen_3_renormalise_what_a_softmax_over_all_experts_gives():
     assert not as_they_are.router.renormalise
 
 
+def test_the_number_of_experts_of_qwen_3_may_have_the_name_that_transformers_5_gives_it():
+    renamed = config("Qwen3-30B-A3B", num_experts=..., num_local_experts=128)
+    assert import_config(renamed) == import_config(config("Qwen3-30B-A3B"))
+    assert refusals(renamed | {"num_experts": 64}) == [
+        "num_experts: is not num_local_experts, 128; both are the number of experts"
+    ]
+
+
 def test_qwen_3_has_experts_in_every_nth_layer_but_those_that_are_dense():
     sparse = config("Qwen3-30B-A3B", num_hidden_layers=8, decoder_sparse_step=2, mlp_only_layers=[5])
     kinds = [at.block.feed_forward.kind for at in import_config(sparse).iter_layers()]

@@ -27,12 +27,22 @@ def routed_experts(config: Config, *, renormalise: bool) -> dict[str, Any]:
     expert = dense(config, gated=True, width_key="moe_intermediate_size")
     return {
         "kind": "moe",
-        "experts": config.required("num_experts", int),
+        "experts": _experts(config),
         "top_k": config.required("num_experts_per_tok", int),
         "router": {"score": "softmax", "renormalise": config.default("norm_topk_prob", bool, renormalise)},
         "width": expert["width"],
         "activation": expert["activation"],
     }
+
+
+def _experts(config: Config) -> int:
+    """`num_experts`, which transformers 5 writes as `num_local_experts`."""
+    renamed = config.optional("num_local_experts", int)
+    if renamed is None:
+        return config.required("num_experts", int)
+    if config.default("num_experts", int, renamed) != renamed:
+        config.refuse("num_experts", f"is not num_local_experts, {renamed}; both are the number of experts")
+    return renamed
 
 
 def experts_by_layer(config: Config, experts: dict[str, Any]) -> list[dict[str, Any]]:
