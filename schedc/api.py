@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from schedc.api_html import card
 from schedc.compiler.pipeline import Compiled, Request, build, compile_model
@@ -24,7 +24,9 @@ from schedc.cost.machine import Machine
 from schedc.cost.report import CostReport
 from schedc.cost.simulate import simulate
 from schedc.cost.timeline import Timeline
+from schedc.errors import UserError
 from schedc.ir.program import Program
+from schedc.names import nearest
 from schedc.schedule.build import Schedule
 from schedc.schedule.plan import Plan
 from schedc.schedule.registry import DEFAULT_POLICY
@@ -32,6 +34,7 @@ from schedc.spec.importers.import_config import import_config
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
 from schedc.target.target import Target
+from schedc.validation import fault_of
 
 if TYPE_CHECKING:
     from schedc.compiler.check import CheckReport
@@ -191,7 +194,8 @@ def compile(
 
     `settings` are those of the policy. Options: `rows`, `context`, `devices`, `placement` (a file), `rows_are`
     ("sequences" or "tokens"), `weights`, `kv`, `latent_cache`, `window_cache`, `collective`, `wire`, `forms`, `taps`,
-    `logits`; left out, they are as on the command line.
+    `plan` (a file, or one that comes with schedc), `logits`; left out, they are as on the command line, or as the plan
+    says.
 
     Raises SpecError or UserError for bad input, CheckFailed for a schedule that does not fit or is not safe.
     """
@@ -209,16 +213,35 @@ def _request(
     forms: Mapping[str, str] | None = None,
     taps: Sequence[int] = (),
     placement: str | Path | None = None,
+    plan: str | Path | None = None,
     **options: Any,
 ) -> Request:
     from schedc.cli.options import ScheduleOptions
 
+    faults = _faults({"rows": rows, "placement": placement, "plan": plan} | options)
+    if faults:
+        raise UserError("\n".join(faults))
     given = ScheduleOptions(
-        target=target,
+        target=None if plan is not None and target == DEFAULT_TARGET else target,
         settings=[f"{name}={value}" for name, value in (settings or {}).items()],
         forms=[f"{stored}={form}" for stored, form in (forms or {}).items()] or None,
         taps=",".join(map(str, taps)) or None,
         placement=None if placement is None else Path(placement),
+        plan=None if plan is None else str(plan),
         **options,
     )
-    return given.request(read_spec(model), rows, logits)
+    return given.request(read_spec(model), None if plan is not None and rows == 1 else rows, logits)
+
+
+def _faults(options: Mapping[str, Any]) -> list[str]:
+    """What is not of the type that the command line has for it. Raises TypeError for what is no option."""
+    from schedc.cli.options import ScheduleOptions
+
+    types: dict[str, Any] = get_type_hints(ScheduleOptions, include_extras=True)
+    types |= {"rows": int, "placement": str | Path | None, "plan": str | Path | None}
+    for name in options.keys() - types.keys():
+        close = nearest(name, types)
+        hint = f"; did you mean {', '.join(close)}?" if close else ""
+        raise TypeError(f"schedc: unexpected keyword argument '{name}'{hint}")
+    faults = ((name, fault_of(types[name], value)) for name, value in options.items())
+    return [f"{name}: {fault}" for name, fault in faults if fault]

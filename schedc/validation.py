@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 M = TypeVar("M", bound=BaseModel)
@@ -38,6 +38,16 @@ def validate(model: type[M], data: Any) -> tuple[M | None, list[str]]:
             break
         taken_out |= removed
     return None, [f"{_path(steps)}: {text}" if steps else text for steps, text in faults.items()]
+
+
+def fault_of(kind: Any, value: Any) -> str | None:
+    """What is wrong with a value that is to be of a type, as it is and not made one; None if nothing is."""
+    try:
+        TypeAdapter(kind).validate_python(value, strict=True)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        return _message(detail["type"], detail.get("ctx", {}), detail["msg"]).format(_show(value))
+    return None
 
 
 def _faults(detail: ErrorDetails, data: Any) -> Iterator[tuple[Steps, str]]:

@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
+from threading import Event
 from typing import Annotated, Any
 
 import typer
@@ -155,31 +156,43 @@ for module in COMMANDS:
     module.register(app)
 
 
+TERMINATED = 128 + signal.SIGTERM
+
+
 class Terminated(BaseException):
     """The process was told to end. No SystemExit: that of a user's policy is reported as the policy's failure."""
 
 
-def _unwind_when_terminated() -> None:
-    """So that drafts are removed, and processes that were started end. What was forked from this one ends at once."""
-    own = os.getpid()
+def _unwind_when_terminated() -> Event:
+    """So that drafts are removed, and processes that were started end. What was forked from this one ends at once.
+
+    The event is set when it was told to end: a callback from C swallows the exception, and fails later by another.
+    """
+    own, told = os.getpid(), Event()
 
     def terminate(number: int, frame: object) -> None:
         if os.getpid() != own:
-            os._exit(128 + number)
+            os._exit(TERMINATED)
+        told.set()
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
+    return told
 
 
 def main() -> None:
-    _unwind_when_terminated()
+    told = _unwind_when_terminated()
     try:
         app(prog_name="schedc")
     except BrokenPipeError:  # the reader of our output has gone, as in `schedc inspect ir … | head`
         sys.stderr.close()
         sys.exit(1)
     except Terminated:
-        sys.exit(128 + signal.SIGTERM)
+        sys.exit(TERMINATED)
+    except Exception:
+        if not told.is_set():
+            raise
+        sys.exit(TERMINATED)
 
 
 if __name__ == "__main__":

@@ -232,7 +232,7 @@ class ScheduleOptions:
         from schedc.lower.step import refuse_what_is_not_lowered
         from schedc.placement.load import load_rules
         from schedc.placement.rules import PlacementRules
-        from schedc.schedule.registry import find_policy
+        from schedc.schedule.registry import find_policy, is_plan
         from schedc.spec.latent_cache import with_latent_cache
         from schedc.spec.window_cache import with_window_cache
         from schedc.target.target import parse_target
@@ -245,6 +245,8 @@ class ScheduleOptions:
             request = found.options.request(spec, found.rows, logits, found.named)
             found.warn(request)
             return request
+        if named is None and is_plan(self.policy):
+            raise UserError(f"--policy {self.policy}: is a plan, which says all of its step; give it by --plan")
         named = named or option_of
         if self.weights_of is not None:
             spec = with_weights_of(named("weights_of"), spec, self.weights_of)

@@ -38,12 +38,17 @@ SHIPPED = "plan:"
 """What the name of a plan that comes with schedc begins with, where a policy's name stands."""
 
 
+def is_plan(name: str) -> bool:
+    """Whether a policy's name is that of a plan: a file, or one that comes with schedc."""
+    return name.startswith(SHIPPED) or name.endswith((".yaml", ".yml"))
+
+
 def find_policy(name: str) -> Policy:
     """The policy called `name`, the function of `path.py:function`, or the plan of a file. Raises UserError."""
     path, separator, function = name.rpartition(":")
     if separator and path.endswith(".py"):
         return _from_file(Path(path), function)
-    if name.startswith(SHIPPED) or name.endswith((".yaml", ".yml")):
+    if is_plan(name):
         return _of_file(name.removeprefix(SHIPPED))
     modules = POLICIES | SEARCHES
     if name not in modules:

@@ -31,10 +31,15 @@ def load_chip_file(path: Path) -> Chip:
     data = _parse(read_text(path, TargetError), str(path))
     if isinstance(data, dict) and "base" in data:
         data = dict(data)
-        base = _packaged_data(str(data.pop("base")))
+        base = _packaged_data(str(data.pop("base")), f"{path}: base: ")
         sections = {key: base[key] | data[key] for key in _SECTIONS if isinstance(data.get(key), dict)}
         data = base | {"name": path.stem} | data | sections
-    return _chip(data, str(path))
+    chip = _chip(data, str(path))
+    if chip.name in chip_names() and not is_packaged(chip):
+        raise TargetError(
+            f"{path}: name: {chip.name} is a chip that comes with schedc, with other figures; give it a new name"
+        )
+    return chip
 
 
 def is_packaged(chip: Chip) -> bool:
@@ -47,11 +52,13 @@ def chip_from_dict(data: Any, source: str) -> Chip:
     return _chip(data, source)
 
 
-def _packaged_data(name: str) -> dict[str, Any]:
+def _packaged_data(name: str, where: str = "") -> dict[str, Any]:
     if name not in chip_names():
         close = nearest(name, chip_names())
         hint = f"nearest: {', '.join(close)}" if close else f"known: {', '.join(chip_names())}"
-        raise TargetError(f"unknown target {name!r}; {hint}; a chip of your own is given as a file, ./{name}.yaml")
+        raise TargetError(
+            f"{where}unknown target {name!r}; {hint}; a chip of your own is given as a file, ./{name}.yaml"
+        )
     data: dict[str, Any] = _parse((_CHIPS / f"{name}.yaml").read_text(encoding="utf-8"), name)
     calibration = calibration_path(name)
     if calibration.exists():

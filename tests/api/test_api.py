@@ -74,7 +74,7 @@ def test_bad_input_is_said_as_on_the_command_line() -> None:
         schedc.predict("smollm2-135")
     with pytest.raises(SpecError):
         schedc.predict("smollm2-135m", rows=99)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'polcy'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'polcy'; did you mean policy"):
         schedc.compile("smollm2-135m", polcy="ring")
 
 
@@ -102,3 +102,26 @@ def test_it_is_checked_and_verified_as_by_the_command(made: schedc.Compilation) 
     found = made.verify(dump="heads")
     assert not found.problems
     assert {one["phase"] for run in found.runs for one in run.dump} == {"heads"}
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"window_cache": "rong"}, "window_cache: must be 'context' or 'ring', not 'rong'"),
+        ({"kv": "fp9"}, "kv: must be 'bf16', 'f32' or 'fp8', not 'fp9'"),
+        (
+            {"rows": "2", "context": 100.5},
+            "rows: must be a whole number, not '2'\ncontext: must be a whole number, not 100.5",
+        ),
+        ({"policy": "mine.yaml"}, "--policy mine.yaml: is a plan, which says all of its step; give it by --plan"),
+    ],
+)
+def test_options_are_held_to_their_types(options: dict, fault: str) -> None:
+    with pytest.raises(UserError) as refused:
+        schedc.predict("smollm2-135m", **options)
+    assert str(refused.value) == fault
+
+
+def test_a_plan_says_the_step_it_is_for() -> None:
+    made = schedc.predict("gpt-oss-120b", plan="gpt-oss-120b")
+    assert (made.request.target.devices_used, made.request.policy) == (8, "plan:gpt-oss-120b")

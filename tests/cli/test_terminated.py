@@ -37,3 +37,20 @@ def test_a_policy_does_not_hold_up_a_termination(tmp_path: Path) -> None:
     out, error = process.communicate(timeout=30)
     assert (process.returncode, out) == (128 + signal.SIGTERM, ""), error
     assert "failed" not in error
+
+
+def test_a_callback_that_swallows_a_termination_does_not_undo_it() -> None:
+    code = (
+        "import os, signal, time\n"
+        "import schedc.cli.main as command\n"
+        "def app(**options):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(10)\n"
+        "    except BaseException:\n"
+        "        raise RuntimeError('no compiled object yet') from None\n"
+        "command.app = app\n"
+        "command.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "")

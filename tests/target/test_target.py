@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedc.errors import TargetError
-from schedc.target.load import chip_names, load_chip
+from schedc.target.load import chip_names, load_chip, load_chip_file
 from schedc.target.target import list_targets, parse_target
 
 
@@ -90,7 +90,7 @@ def test_a_bad_chip_file_is_refused_with_all_its_faults(tmp_path: Path):
 def test_a_file_based_on_an_unknown_chip_is_refused(tmp_path: Path):
     path = tmp_path / "mine.yaml"
     path.write_text("base: v7x\n")
-    assert refusal(str(path)).startswith("unknown target 'v7x'; nearest: tpu7x")
+    assert refusal(str(path)).startswith(f"{path}: base: unknown target 'v7x'; nearest: tpu7x")
 
 
 @pytest.mark.parametrize("name", chip_names())
@@ -116,3 +116,12 @@ def test_what_is_estimated_for_another_chip_is_marked():
     assert cost.derived_from["dma_hbm_to_vmem_ns"] == "tpu7x, no figure known for this chip"
     assert re.match("hbm_peak_gb_s, at the share", cost.derived_from["hbm_stream_gb_s"])
     assert not cost.is_derived("hbm_peak_gb_s")
+
+
+def test_a_chip_of_ones_own_has_a_name_of_its_own(tmp_path: Path):
+    path = tmp_path / "tpu7x.yaml"
+    path.write_text("base: tpu7x\n")
+    assert load_chip_file(path) == load_chip("tpu7x")
+    path.write_text("base: tpu7x\ncapability:\n  vmem_usable_bytes: {value: 2097152, source: an experiment}\n")
+    with pytest.raises(TargetError, match="name: tpu7x is a chip that comes with schedc, with other figures"):
+        load_chip_file(path)
