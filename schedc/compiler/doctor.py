@@ -19,7 +19,7 @@ CHIP = "tpu7x:2x2x1"
 
 PROGRAM = """\
 program doctor_decode {
-  pool work
+  pool work rows=8
   buffer tile in work rows=8 at 0
   hbm source rows=8 input
   hbm result rows=8 output

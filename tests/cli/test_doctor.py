@@ -53,3 +53,8 @@ def test_what_is_needed_and_what_is_not_are_kept_apart(schedc: Command, monkeypa
     assert findings["extra weights"]["repair"] == "pip install 'schedc[weights]'"
     assert any(problem.startswith("pydantic: ") for problem in said.json()["error"]["problems"])
     assert not any("weights" in problem for problem in said.json()["error"]["problems"])
+
+
+def test_the_smallest_kernel_is_proven(schedc: Command, tmp_path: Path) -> None:
+    (tmp_path / "doctor.ir").write_text(doctor.PROGRAM)
+    assert schedc("check", str(tmp_path / "doctor.ir")).code == 0
