@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Compilation", "ModelSpec", "Prediction", "Program", "Target", "compile", "predict", "read_spec"]
 
-DEFAULT_TARGET = "tpu7x:2x2x1"
-
 
 @dataclass(frozen=True)
 class Prediction:
@@ -175,7 +173,7 @@ def read_spec(model: str | Path | ModelSpec) -> ModelSpec:
     return load_spec(str(model))
 
 
-def predict(model: str | Path | ModelSpec, target: str = DEFAULT_TARGET, **options: Any) -> Prediction:
+def predict(model: str | Path | ModelSpec, target: str | None = None, **options: Any) -> Prediction:
     """Schedule a model, give its buffers addresses, predict its step: `compile` without the proof and the kernel."""
     request = _request(model, target, **options)
     made, program = build(request)
@@ -184,13 +182,15 @@ def predict(model: str | Path | ModelSpec, target: str = DEFAULT_TARGET, **optio
 
 def compile(
     model: str | Path | ModelSpec,
-    target: str = DEFAULT_TARGET,
+    target: str | None = None,
     *,
     policy: str = DEFAULT_POLICY,
     settings: Mapping[str, int | float] | None = None,
     **options: Any,
 ) -> Compilation:
     """Schedule a model, prove the schedule safe, write its kernel. Neither jax nor a TPU is needed.
+
+    `target` is that of the command line (tpu7x:2x2x1) or of the plan if it is left out.
 
     `settings` are those of the policy. Options: `rows`, `context`, `devices`, `placement` (a file), `rows_are`
     ("sequences" or "tokens"), `weights`, `kv`, `latent_cache`, `window_cache`, `collective`, `wire`, `forms`, `taps`,
@@ -205,9 +205,9 @@ def compile(
 
 def _request(
     model: str | Path | ModelSpec,
-    target: str,
+    target: str | None,
     *,
-    rows: int = 1,
+    rows: int | None = None,
     logits: bool = False,
     settings: Mapping[str, int | float] | None = None,
     forms: Mapping[str, str] | None = None,
@@ -218,11 +218,11 @@ def _request(
 ) -> Request:
     from schedc.cli.options import ScheduleOptions
 
-    faults = _faults({"rows": rows, "placement": placement, "plan": plan} | options)
+    faults = _faults({"target": target, "rows": rows, "placement": placement, "plan": plan} | options)
     if faults:
         raise UserError("\n".join(faults))
     given = ScheduleOptions(
-        target=None if plan is not None and target == DEFAULT_TARGET else target,
+        target=target,
         settings=[f"{name}={value}" for name, value in (settings or {}).items()],
         forms=[f"{stored}={form}" for stored, form in (forms or {}).items()] or None,
         taps=",".join(map(str, taps)) or None,
@@ -230,7 +230,7 @@ def _request(
         plan=None if plan is None else str(plan),
         **options,
     )
-    return given.request(read_spec(model), None if plan is not None and rows == 1 else rows, logits)
+    return given.request(read_spec(model), rows, logits)
 
 
 def _faults(options: Mapping[str, Any]) -> list[str]:
@@ -238,7 +238,7 @@ def _faults(options: Mapping[str, Any]) -> list[str]:
     from schedc.cli.options import ScheduleOptions
 
     types: dict[str, Any] = get_type_hints(ScheduleOptions, include_extras=True)
-    types |= {"rows": int, "placement": str | Path | None, "plan": str | Path | None}
+    types |= {"rows": int | None, "placement": str | Path | None, "plan": str | Path | None}
     for name in options.keys() - types.keys():
         close = nearest(name, types)
         hint = f"; did you mean {', '.join(close)}?" if close else ""

@@ -125,3 +125,6 @@ def test_options_are_held_to_their_types(options: dict, fault: str) -> None:
 def test_a_plan_says_the_step_it_is_for() -> None:
     made = schedc.predict("gpt-oss-120b", plan="gpt-oss-120b")
     assert (made.request.target.devices_used, made.request.policy) == (8, "plan:gpt-oss-120b")
+    for other in ({"rows": 1}, {"target": "tpu7x:2x2x1"}):
+        with pytest.raises(UserError, match="is for "):
+            schedc.predict("kimi-k3", plan="kimi-k3-batch-4", **other)
