@@ -53,8 +53,9 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except SchedcError as error:
-            _say_json(ctx, error.kind, str(error), error.problems, error.details)
-            say_error(str(error))
+            message = "\n".join((str(error), *getattr(error, "__notes__", ())))
+            _say_json(ctx, error.kind, message, error.problems, error.details)
+            say_error(message)
             raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             _say_json(ctx, "interrupted", "interrupted")

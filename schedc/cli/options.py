@@ -420,7 +420,15 @@ def with_options(command: Command, **groups: type) -> Command:
             group: kind(**{parameter.name: _given(values.pop(parameter.name)) for parameter in shared[group]})
             for group, kind in groups.items()
         }
-        command(**values, **made)
+        plan = next((group.plan for group in made.values() if isinstance(group, ScheduleOptions)), None)
+        try:
+            command(**values, **made)
+        except UserError as error:
+            if plan is not None:
+                from schedc.cli.planned import tell_of_plan
+
+                tell_of_plan(error, plan)
+            raise
 
     every = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
     every += [parameter for parameters in shared.values() for parameter in parameters]

@@ -121,6 +121,22 @@ def with_assumed(assumed: Assumed, text: str | None) -> Assumed:
     return replace(assumed, **found)
 
 
+def tell_of_plan(error: UserError, text: str) -> None:
+    """Add a last line of what the plan says, where the message does not name it: a value of it may be at fault."""
+    from schedc.schedule.plan_file import find_plan, read_plan
+
+    try:
+        path = find_plan(text)
+        file = read_plan(path)
+    except UserError:
+        return
+    if text not in str(error) and str(path) not in str(error):
+        assumed = {} if file.assumed is None else dict(file.assumed)
+        says = {"target": file.target, "devices": file.devices, "rows": file.rows, **_said(file), **assumed}
+        words = (f"{name} {_text(value)}" for name, value in says.items() if value is not None and name != "placement")
+        error.add_note(f"plan {text} says {', '.join(words)}")
+
+
 def _said(file: "PlanFile") -> dict[str, Any]:
     """What a file says, as options. Of a file of version 1 nothing but its rows and context."""
     found = {

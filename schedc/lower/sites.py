@@ -54,11 +54,11 @@ def site_problems(
     for site, algorithm in collectives:
         can = next((can for name, can in sites.items() if name == site), None)
         if can is None:
-            yield f"collectives names {site}, where nothing is summed; {there}"
+            yield f"collective names {site}, where nothing is summed; {there}"
         elif algorithm not in can:
-            yield f"collectives[{site}] is {algorithm}; it must be one of {', '.join(can)}"
+            yield f"collective of {site} is {algorithm}; it must be one of {', '.join(can)}"
     for site, wire in wires:
         if site not in sites:
-            yield f"wires names {site}, where nothing is summed; {there}"
+            yield f"wire names {site}, where nothing is summed; {there}"
         elif wire not in WIRES:
-            yield f"wires[{site}] is {wire}; it must be one of {', '.join(WIRES)}"
+            yield f"wire of {site} is {wire}; it must be one of {', '.join(WIRES)}"

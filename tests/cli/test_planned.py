@@ -135,6 +135,26 @@ def test_what_a_plan_asks_for_is_refused_by_the_key_of_its_file(
     assert "--collective rings: no collective" in said
 
 
+@pytest.mark.parametrize(
+    "had, damaged, fault",
+    [
+        ("collective: ring", "collective: latent=fused", "collective names latent, where nothing is summed"),
+        ("context: 512", "context: 99999999", "context: 99999999 is not between 1 and max_position"),
+        ("rows: 2", "rows: 99", "rows: 99 is not between 1 and 16"),
+        ("routing: uniform", "routing: zopf", "--routing zopf: is neither uniform"),
+    ],
+)
+def test_what_is_refused_later_is_told_with_all_that_the_plan_says(
+    schedc: Command, plan: Path, had: str, damaged: str, fault: str
+) -> None:
+    assert had in plan.read_text()
+    plan.write_text(plan.read_text().replace(had, damaged, 1))
+    said = refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), "--no-check"))
+    assert fault in said
+    assert f"plan {plan} says target tpu7x:2x2x1, devices 2" in said
+    assert damaged.replace(":", "") in said
+
+
 def test_a_file_of_the_first_version_leaves_wires_to_the_command_line(schedc: Command, plan: Path) -> None:
     later = ("version", "rows_are", "wire", "collective", "placement", "assumed", "settings", "priced_by")
     lines = [line for line in plan.read_text().splitlines() if not line.startswith(later)]

@@ -88,15 +88,15 @@ def test_by_default_two_hops_are_not_made_three() -> None:
 @pytest.mark.parametrize(
     ("collectives", "wires", "said"),
     [
-        ({"mixer": "ringg"}, {}, r"collectives\[mixer\] is ringg; it must be one of one_shot, two_phase, hierarch"),
-        ({"mixer": FUSED}, {}, r"collectives\[mixer\] is fused; it must be one of one_shot, two_phase"),
+        ({"mixer": "ringg"}, {}, r"collective of mixer is ringg; it must be one of one_shot, two_phase, hierarch"),
+        ({"mixer": FUSED}, {}, r"collective of mixer is fused; it must be one of one_shot, two_phase"),
         (
             {"head": "ring"},
             {},
-            "collectives names head, where nothing is summed; there are mixer, feed_forward, latent",
+            "collective names head, where nothing is summed; there are mixer, feed_forward, latent",
         ),
-        ({}, {"latent": "int8"}, r"wires\[latent\] is int8; it must be one of bf16, f32"),
-        ({}, {"embedding": "f32"}, "wires names embedding, where nothing is summed"),
+        ({}, {"latent": "int8"}, r"wire of latent is int8; it must be one of bf16, f32"),
+        ({}, {"embedding": "f32"}, "wire names embedding, where nothing is summed"),
     ],
 )
 def test_a_plan_that_cannot_be_says_what_can(collectives: dict[str, str], wires: dict[str, str], said: str) -> None:
@@ -108,9 +108,9 @@ def test_a_plan_that_cannot_be_says_what_can(collectives: dict[str, str], wires:
 
 def test_a_step_that_has_no_such_site_is_refused() -> None:
     spec = small_spec()
-    with pytest.raises(UserError, match="collectives names latent, where nothing is summed; there are mixer, feed_for"):
+    with pytest.raises(UserError, match="collective names latent, where nothing is summed; there are mixer, feed_for"):
         lowering(spec, collectives={"latent": "ring"})
-    with pytest.raises(UserError, match="collectives names mixer, where nothing is summed; this step sums nothing"):
+    with pytest.raises(UserError, match="collective names mixer, where nothing is summed; this step sums nothing"):
         lowering(spec, parse_target("tpu7x")).at_sites({"mixer": "ring"}, {})
     with pytest.raises(UserError, match="no collective algorithm is called 'rng'"):
         lowering(collectives={"mixer": "rng"})
@@ -124,7 +124,7 @@ def test_a_norm_with_a_mean_is_no_factor() -> None:
                 block["feed_forward"]["latent"]["norm_out"] = {"kind": "layer", "eps": 1e-6}
     spec = ModelSpec.model_validate(data)
     assert FUSED not in lowering(spec).sum_sites()["latent"]
-    with pytest.raises(UserError, match=r"collectives\[latent\] is fused; it must be one of one_shot"):
+    with pytest.raises(UserError, match=r"collective of latent is fused; it must be one of one_shot"):
         lowering(spec, collectives={"latent": FUSED})
 
 
