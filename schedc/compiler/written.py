@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from schedc.compiler.output import MANIFEST, PROGRAM, read_output
 from schedc.compiler.passes import Watch, comparable
 from schedc.compiler.pipeline import limits_of
 from schedc.compiler.refusals import NotProven, prove, refusal_dict
@@ -83,7 +84,14 @@ def read_source(file: str) -> Source:
 
 
 def target_of(source: Source, given: str | None) -> Target:
-    """The given target, else the one that the program's attributes name, else the default. Raises TargetError."""
+    """The given target, else that of the folder that `schedc compile` wrote the program into, whose chip may be of a
+    file of the user's own, else the one that the program's attributes name, else the default.
+
+    Raises TargetError, and UserError for a folder whose manifest cannot be read.
+    """
+    folder = Path(source.name).parent
+    if given is None and Path(source.name).name == PROGRAM and (folder / MANIFEST).is_file():
+        return read_output(folder).target
     named = dict(source.program.attributes).get("target")
     text = given or (named if isinstance(named, str) else DEFAULT_TARGET)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -14,6 +14,8 @@ from schedc.inspect.numbered import Numbered
 from schedc.inspect.subject import ModelSubject, Subject
 from schedc.ir.program import ROW_BYTES, Buffer, RemoteStart, Start
 from schedc.ir.uses import transfer_name
+
+_ORIGINS = ("sources", "derived_from", "notes")
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,13 @@ def diff(first: Subject, second: Subject) -> Diff:
 
 
 def _settings(first: Subject, second: Subject) -> tuple[tuple[str, str, str], ...]:
+    """Of chips of one name, such as two states of a file of the user's own, the figures too."""
+    alike = first.target.chip.name == second.target.chip.name
+
     def facts(subject: Subject) -> dict[str, str]:
         named: dict[str, Any] = dict(subject.program.attributes) | {"devices": subject.program.devices}
+        if alike:
+            named |= _leaves(subject.target.chip.model_dump(mode="json"), "chip")
         if not isinstance(subject, ModelSubject):
             return {name: str(value) for name, value in named.items()}
         shape = subject.shape
@@ -145,6 +152,17 @@ def _settings(first: Subject, second: Subject) -> tuple[tuple[str, str, str], ..
     names = dict.fromkeys((*one, *other))
     changed = ((name, one.get(name, ""), other.get(name, "")) for name in names)
     return tuple(change for change in changed if change[1] != change[2])
+
+
+def _leaves(tree: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    """(`path` and the keys down to it, value) of all that is no mapping; not where the figures are from."""
+    for key, value in tree.items():
+        if key in _ORIGINS:
+            continue
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{path}.{key}")
+        else:
+            yield f"{path}.{key}", value
 
 
 def _figures(first: Subject, second: Subject, one: CostReport, other: CostReport) -> list[Figure]:

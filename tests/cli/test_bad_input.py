@@ -131,9 +131,9 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "experts_by_number (default 0), whole_sums (default 0), kv_slots (default 2)",
         ),
         (
-            ["smollm2-135m", "--set", "depth", "--set", "slot_mib=big", "--set", "a=1", "--set", "a=2"],
+            ["smollm2-135m", "--set", "depth", "--set", "slot_mib=nan", "--set", "a=1", "--set", "a=2"],
             "--set depth: must be like depth=8 or slot_mib=0.5\n"
-            "--set slot_mib=big: must be like depth=8 or slot_mib=0.5\n"
+            "--set slot_mib=nan: must be like depth=8 or slot_mib=0.5\n"
             "--set a=2: a is set twice",
         ),
         (

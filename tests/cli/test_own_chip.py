@@ -35,6 +35,22 @@ def test_it_is_looked_at_and_explained_on_that_chip(schedc: Command, folder: Pat
     assert schedc("diff", "out", "fast").code == 0
 
 
+def test_its_program_is_checked_and_emitted_for_that_chip(schedc: Command, folder: Path) -> None:
+    assert "program.ir: proven safe on slow:2x2x1: " in schedc("check", "out/program.ir").out
+    assert schedc("emit", "out/program.ir", "-o", "-").out == (folder / "kernel.py").read_text()
+    elsewhere = folder.with_name("mine.ir")
+    elsewhere.write_text((folder / "program.ir").read_text())
+    assert "mine.ir: attribute target: unknown target 'slow'" in refused(schedc("check", "mine.ir"))
+
+
+def test_what_differs_between_two_chips_of_its_name_is_told(schedc: Command, folder: Path) -> None:
+    folder.with_name("slow.yaml").write_text(SLOW.replace("500", "600"))
+    assert schedc("compile", "smollm2-135m", "--no-check", "--target", "./slow.yaml", "-o", "later").code == 0
+    said = schedc("diff", "out", "later").out
+    assert "chip.cost.clock_mhz: 500.0 -> 600.0\n" in said
+    assert said.count("chip.") == 1
+
+
 def test_a_chip_that_comes_with_schedc_is_not_kept(schedc: Command, tmp_path: Path) -> None:
     assert schedc("compile", "smollm2-135m", "--no-check", "-o", "out").code == 0
     assert "chip" not in json.loads((tmp_path / "out" / "manifest.json").read_text())
