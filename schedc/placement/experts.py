@@ -54,15 +54,21 @@ def split_experts(experts: int, width: int, devices: int, tensor_parallel: int, 
     return ExpertSplit(Split(experts, -(-experts // groups), tensor_parallel, groups), columns)
 
 
+MOST_PADDING = 1 / 8
+"""Of the places for experts' weights. A device that waits for the one with most of the chosen experts loses more
+(docs/decisions/041)."""
+
+
 def best_tensor_parallel(experts: int, width: int, devices: int, unit: int) -> int:
-    """Of the divisors of `devices` the largest that wastes least: every expert chosen then loads as many devices as can
-    share it, whatever the router does."""
+    """Of the divisors of `devices` the largest that wastes at most an eighth, else the one that wastes least: every
+    expert chosen then loads as many devices as can share it, whatever the router does."""
     choices = [n for n in range(1, devices + 1) if devices % n == 0]
-    return min(choices, key=lambda n: (split_experts(experts, width, devices, n, unit).waste, -n))
+    waste = {n: split_experts(experts, width, devices, n, unit).waste for n in choices}
+    return max((n for n in choices if waste[n] <= MOST_PADDING), default=min(choices, key=lambda n: (waste[n], -n)))
 
 
 def experts_of(moe: Moe, devices: int, rules: PlacementRules) -> ExpertSplit:
-    """As the rules say, else shared by as many devices as wastes least: by none if its output is normalised.
+    """As the rules say, else shared by as many devices as waste little: by none if its output is normalised.
 
     Raises SpecError for rules that divide an expert whose output is normalised: no device has all of it.
     """

@@ -56,7 +56,7 @@ def decisions(request: Request) -> Iterator[Decision]:
     if experts:
         chosen = rules.experts
         name = (
-            "as few devices share an expert as waste least"
+            "as many devices share an expert as waste at most an eighth"
             if chosen is None
             else f"{chosen.expert_parallel} groups of {chosen.tensor_parallel} devices"
         )
