@@ -28,6 +28,6 @@ class PlacementRules(Part):
 
     attention: Literal["heads", "replicated"] = "heads"
     dense: Literal["columns", "replicated"] = "columns"
-    experts: ExpertRules | None = Field(default=None, description="None: as many devices share one as waste at most an eighth")
+    experts: ExpertRules | None = Field(default=None, description="None: by as many devices as waste at most an eighth")
     head: Literal["vocab", "replicated"] = "vocab"
     kv: Literal["heads", "sequence"] = "heads"

@@ -81,5 +81,5 @@ CHANGES: dict[str, Callable[[Data], Data]] = {
     "more heads of delta attention": of_layers("mixer", "kda", "heads", lambda n: n * 4 // 3),
     "no output gate of latent attention": of_layers("mixer", "mla", "output_gate", lambda _: False),
     "queries of latent attention at once": without_latent_query,
-    "experts in bf16": of_model("quantization", "experts", lambda _: "bf16"),
+    "experts in int8": of_model("quantization", "experts", lambda _: "int8"),
 }

@@ -58,5 +58,6 @@ def _reason(rule: str, copies: int, padding: float, devices: int) -> str:
     if 1 < copies < devices:
         parts.append(f"{copies} devices have the same")
     if padding:
-        parts.append(f"{padding:.1%} of the places hold nothing, since {rule} do not divide evenly")
+        divided = "experts or their columns" if rule == "experts" else rule
+        parts.append(f"{padding:.1%} of the places hold nothing, since {divided} do not divide evenly")
     return "; ".join(parts)
