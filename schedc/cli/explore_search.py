@@ -41,7 +41,9 @@ def searched(setting: "Setting", request: "Request", asked: SearchOptions, run: 
         raise UserError("--set: the search of `schedc explore` is set by --seed, --rounds, --steps and --seconds")
     vary = asked.varied()
     settings = [setting, *(placements_beside(setting).values() if "placement" in vary else ())]
-    begin = [(s, plan) for s, one in enumerate(settings) for plan in starts(prepared(one).problem, few=s > 0).values()]
+    with to_stderr().status("plans to start from"):
+        problems = [prepared(one).problem for one in settings]
+        begin = [(s, plan) for s, one in enumerate(problems) for plan in starts(one, few=s > 0).values()]
     stages = stages_of(bool(prepared(setting).problem.sites), "wire" in vary, len(settings))
     effort = Effort(asked.rounds, asked.steps, inf if asked.seconds is None else asked.seconds, asked.draws)
     with _progress(asked.rounds, json) as report:
@@ -56,7 +58,7 @@ def _progress(rounds: int, json: bool) -> "Iterator[Report]":
     columns = (TextColumn("search"), BarColumn(), TextColumn("{task.fields[found]}"), TimeElapsedColumn())
     console = to_stderr()
     with Progress(*columns, console=console, disable=json or not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("search", total=rounds, found="starts")
+        task = bar.add_task("search", total=rounds, found="first round, which compiles the simulation if need be")
 
         def report(done: int, total: int, best: float, simulated: int) -> None:
             bar.update(task, completed=done, found=f"{best / 1e3:,.1f} µs, {simulated:,} orderings")

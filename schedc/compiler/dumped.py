@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from schedc.compiler.interpret import Run
@@ -12,9 +13,14 @@ from schedc.errors import UserError
 
 ALL = "all"
 
+LAYER_KIND = re.compile(r"(_[0-9]+){2}$")
+"""What stands behind the name of a phase where layers are of several kinds: run, and place in its pattern."""
+
 
 def phases_to_dump(request: Request, phase: str) -> tuple[str, ...]:
     """The phases of the shrunk model, which is what is interpreted, that are asked for.
+
+    `attend` is that of every kind of layer.
 
     Raises UserError for one that it does not have, or with which no value of the reference can be compared.
     """
@@ -22,8 +28,9 @@ def phases_to_dump(request: Request, phase: str) -> tuple[str, ...]:
     telling = tuple(found.name for found in every if any(not value.begins for value in found.values))
     if phase == ALL:
         return telling
-    if phase in telling:
-        return (phase,)
+    asked = tuple(name for name in telling if phase in (name, LAYER_KIND.sub("", name)))
+    if asked:
+        return asked
     why = (
         "leaves nothing that the reference has: it moves what others make"
         if phase in (found.name for found in every)

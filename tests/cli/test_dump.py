@@ -31,7 +31,14 @@ def test_phases_are_those_of_the_shrunk_model_that_leave_what_the_reference_has(
         UserError, match=r"--dump settle: leaves nothing that the reference has.* are embed, mixer_norm,"
     ):
         phases_to_dump(smol, "settle")
-    assert {"attend_0_0", "attend_0_1"} <= set(phases_to_dump(request("gemma-3-1b"), "all"))
+    gemma = request("gemma-3-1b")
+    assert {"attend_0_0", "attend_0_1"} <= set(phases_to_dump(gemma, "all"))
+    assert phases_to_dump(gemma, "attend_0_1") == ("attend_0_1",)
+    of_both_kinds = phases_to_dump(gemma, "attend")
+    assert {"attend_0_0", "attend_0_1"} <= set(of_both_kinds)
+    assert all(name.startswith("attend_") for name in of_both_kinds)
+    with pytest.raises(UserError, match="has no such phase"):
+        phases_to_dump(gemma, "attend_0")
 
 
 def one(step: int, phase: str, layer: int | None, wrong: bool) -> dict[str, Any]:
