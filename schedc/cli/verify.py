@@ -36,8 +36,8 @@ def verify(
             "--dump",
             metavar="PHASE",
             autocompletion=completion.dumped,
-            help="Compare what this phase of the shrunk model (attend: of every kind of layer) leaves with the reference's "
-            "values, first difference first; `all`: every phase, up to the first that differs.",
+            help="Compare what this phase of the shrunk model (attend: of every kind of layer) leaves with the "
+            "reference's values, first difference first; `all`: every phase, up to the first that differs.",
         ),
     ] = None,
     reproducer: Annotated[
