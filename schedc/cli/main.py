@@ -61,6 +61,10 @@ class Commands(TyperGroup):
             _say_json(ctx, "interrupted", "interrupted")
             typer.echo("\ninterrupted" if sys.stderr.isatty() else "interrupted", err=True)
             raise typer.Exit(130) from None
+        except Terminated:
+            _say_json(ctx, "terminated", "terminated")
+            typer.echo("terminated", err=True)
+            raise
         except Exception as error:
             if hasattr(error, "format_message"):  # bad usage, which typer shows
                 _say_json(ctx, "usage", error.format_message())
@@ -158,6 +162,8 @@ for module in COMMANDS:
 
 
 TERMINATED = 128 + signal.SIGTERM
+AGAIN_SECONDS = 5.0
+"""After so long a command that was told to end, and has not, is told again."""
 
 
 class Terminated(BaseException):
@@ -167,7 +173,8 @@ class Terminated(BaseException):
 def _unwind_when_terminated() -> Event:
     """So that drafts are removed, and processes that were started end. What was forked from this one ends at once.
 
-    The event is set when it was told to end: a callback from C swallows the exception, and fails later by another.
+    The event is set when it was told to end: a callback from C swallows the exception, and fails later by another, or
+    not at all, so that it is raised again until the command has ended.
     """
     own, told = os.getpid(), Event()
 
@@ -175,9 +182,11 @@ def _unwind_when_terminated() -> Event:
         if os.getpid() != own:
             os._exit(TERMINATED)
         told.set()
+        signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGALRM, terminate)
     return told
 
 
@@ -194,6 +203,8 @@ def main() -> None:
         if not told.is_set():
             raise
         sys.exit(TERMINATED)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from schedc.compiler.pipeline import Request, limits_of
 from schedc.compiler.recording import Recorded, recorded, recording
 from schedc.compiler.reproducer import INPUTS, KERNEL, write_reproducer
 from schedc.compiler.shrink import Shrunk, shrink
+from schedc.compiler.workers import Workers
 from schedc.ir.allocate import allocate
 from schedc.ir.program import BLOCKS, Phase, Program
 from schedc.ir.text_print import print_op
@@ -127,7 +127,7 @@ def verify_model(
     )
     shrunk = {name: shrink(request, "f32" if name == "f32" else None) for name in formats}
     programs = {name: addressed(small, request.target) for name, small in shrunk.items()}
-    deadline = time.monotonic() + seconds
+    deadline, workers = time.monotonic() + seconds, Workers()
 
     def run(which: tuple[str, str]) -> Run:
         weights, mode = which
@@ -140,7 +140,7 @@ def verify_model(
             small = replace(small, schedule=made)
             program = addressed(small, request.target)
         left = max(1.0, deadline - time.monotonic())
-        found = interpret(small, program, mode, left, records, kept.get(which))
+        found = interpret(small, program, mode, left, records, kept.get(which), workers)
         unproven = tuple(f"the proof refuses the shrunk schedule: {refusal}" for refusal in refusals)
         return replace(found, weights=weights, problems=(*unproven, *found.problems))
 
@@ -148,7 +148,12 @@ def verify_model(
     with tempfile.TemporaryDirectory(prefix="schedc-kept-") as name:
         kept = {} if reproducer is None else {which: Path(name) / "-".join(which) for which in every_run}
         with ThreadPoolExecutor(min(2, os.cpu_count() or 1)) as pool:
-            runs = tuple(pool.map(run, every_run))
+            try:
+                runs = tuple(pool.map(run, every_run))
+            except BaseException:
+                workers.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         wrong = next((which for which, found in zip(every_run, runs, strict=True) if found.problems), None)
         if reproducer is not None and wrong is not None:
             found = runs[every_run.index(wrong)]
@@ -172,11 +177,12 @@ def interpret(
     seconds: float,
     records: tuple[Recorded, ...] = (),
     keep: Path | None = None,
+    workers: Workers | None = None,
 ) -> Run:
     """Run `program`, a schedule of the small model with addresses, in a process of its own.
 
     `records`: what it copies out, to be compared. `keep`: the folder for the kernel, and the arguments of the step that
-    goes wrong.
+    goes wrong. `workers`: those of a run of several, which end together.
     """
     kernel = emit(program)
     began = time.monotonic()
@@ -200,7 +206,10 @@ def interpret(
             keep.mkdir(parents=True)
             (keep / KERNEL).write_text(kernel.source)
         question.write_text(json.dumps(request))
-        code = _run(question, log, seconds, program.devices)
+        command = [sys.executable, "-m", "schedc.compiler.interpret_worker", str(question)]
+        environment = os.environ | compiler_environment(None) | virtual_devices(program.devices)
+        with log.open("w") as output:
+            code = (workers or Workers()).run(command, environment, output, seconds)
         facts = json.loads(answer.read_text()) if answer.exists() else {}
         text = log.read_text(errors="replace")
     ending = _ending(kernel, facts, code, seconds, text)
@@ -210,17 +219,6 @@ def interpret(
     weights, dumped = small.spec.quantization.weights, tuple(facts.get("dump", ()))
     taken = time.monotonic() - began
     return Run(weights, mode, taken, facts.get("steps", 0), problems=tuple(shown), **measured, dump=dumped)
-
-
-def _run(question: Path, log: Path, seconds: float, devices: int) -> int | None:
-    """The worker's exit code; None if it was ended because the time ran out."""
-    command = [sys.executable, "-m", "schedc.compiler.interpret_worker", str(question)]
-    with log.open("w") as output:
-        try:
-            environment = os.environ | compiler_environment(None) | virtual_devices(devices)
-            return subprocess.run(command, env=environment, stdout=output, stderr=output, timeout=seconds).returncode
-        except subprocess.TimeoutExpired:
-            return None
 
 
 def _ending(kernel: Kernel, facts: dict[str, Any], code: int | None, seconds: float, log: str) -> list[str]:

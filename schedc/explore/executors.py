@@ -52,7 +52,7 @@ def _local(jobs: int) -> Iterator[Executor]:
         yield _Here()
         return
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from multiprocessing import active_children, get_context
 
     # Spawned, not forked: numba's threads and a forked process do not go together.
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts_alone) as pool:
@@ -60,6 +60,8 @@ def _local(jobs: int) -> Iterator[Executor]:
             yield pool
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for worker in active_children():
+                worker.kill()  # It may be compiling the simulation, which it does not leave for a minute.
             raise
 
 

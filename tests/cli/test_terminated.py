@@ -1,5 +1,6 @@
 """A command that is told to end leaves nothing half-written, and says so by its exit code."""
 
+import json
 import os
 import signal
 import subprocess
@@ -37,6 +38,50 @@ def test_a_policy_does_not_hold_up_a_termination(tmp_path: Path) -> None:
     out, error = process.communicate(timeout=30)
     assert (process.returncode, out) == (128 + signal.SIGTERM, ""), error
     assert "failed" not in error
+
+
+def test_a_termination_that_is_swallowed_is_told_again(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, time\n"
+        "import schedc.cli.main as command\n"
+        "command.AGAIN_SECONDS = 0.2\n"
+        "def app(**options):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(10)\n"
+        "    except BaseException:\n"
+        "        pass\n"
+        "    time.sleep(60)\n"
+        "command.app = app\n"
+        "command.main()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGTERM, "")
+
+
+def test_a_termination_is_told_to_who_asked_for_json(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import pathlib, time\n"
+        "def policy(problem):\n"
+        "    pathlib.Path('reached').touch()\n"
+        "    time.sleep(60)\n"
+    )  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "schedc.cli.main",
+        "compile",
+        "smollm2-135m",
+        "--policy",
+        "slow.py:policy",
+        "--json",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "reached").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    out, error = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(out)["error"]["kind"]) == (128 + signal.SIGTERM, "terminated"), error
 
 
 def test_a_callback_that_swallows_a_termination_does_not_undo_it() -> None:
