@@ -1,6 +1,7 @@
 """Print the issue cycles of a step by phase, beside those of the kernel of the same model that others wrote by hand.
 
     python -m benchmarks.cycles kimi-k3 --devices 32                 one row at a short context, for tpu7x:2x2x4
+    python -m benchmarks.cycles kimi-k3 --plan kimi-k3               of a plan
     python -m benchmarks.cycles deepseek-v3 --target tpu7x:2x2x1 --devices 8 --rows 8 --position 4000 --json
 
 Cycles are bundles of the TPU compiler's schedule, stalls included, every loop at its trips: the layers, the tiles of
@@ -20,6 +21,7 @@ from typing import Any
 from benchmarks.cycles.handwritten import Handwritten, handwritten
 from schedc.backends.pallas.aot.compile import compile_kernel
 from schedc.backends.pallas.emit.kernel import emit
+from schedc.cli.options import ScheduleOptions
 from schedc.compiler.pipeline import Request, build
 from schedc.compiler.step_cycles import step_cycles
 from schedc.cost.inputs import default_inputs
@@ -70,6 +72,11 @@ def requested(arguments: argparse.Namespace) -> Request:
     return Request(spec, target, shape, settings=settings)
 
 
+def of_plan(model: str, plan: str) -> Request:
+    """As `schedc compile MODEL --plan PLAN` compiles it."""
+    return ScheduleOptions(plan=plan).request(load_spec(model))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a name from `schedc models`, or a spec file")
@@ -80,11 +87,13 @@ def main() -> int:
     parser.add_argument("--position", type=int, default=150, help="of all rows")
     parser.add_argument("--placement", type=Path, help="YAML with rules of the placement")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="of the policy")
+    parser.add_argument("--plan", help="a plan, which says all of the step that the options above do")
     parser.add_argument("--timeout", type=float, default=600, help="seconds the TPU compiler may take")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     try:
-        _, cycles = measured(requested(arguments), arguments.position, arguments.timeout)
+        request = requested(arguments) if arguments.plan is None else of_plan(arguments.model, arguments.plan)
+        _, cycles = measured(request, arguments.position, arguments.timeout)
     except SchedcError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -25,6 +25,14 @@ def test_every_row_fits_vmem_and_compiled_within_two_minutes() -> None:
     for row in read_table():
         assert row.vmem_bytes <= row.vmem_limit_bytes, row
         assert row.compile_seconds < 120, row
+        assert row.code_bytes < 8_000_000, row
+
+
+def test_every_row_of_kimi_k3_is_within_what_was_asked_of_it() -> None:
+    rows = [row for row in read_table() if row.case.startswith("kimi-k3")]
+    assert len(rows) == 2 * 8
+    for row in rows:
+        assert row.vmem_bytes <= 62 * 2**20, row
 
 
 def test_the_page_of_the_docs_is_made_of_the_table() -> None:
