@@ -117,6 +117,21 @@ def compact(layers: Iterable[Layer], logic: Logic) -> Layers:
     return kept
 
 
+def visible(layers: Layers, logic: Logic) -> Layers:
+    """The layers, oldest first, without those that a newer one hides, since it was written whenever they were.
+
+    Buffers that take turns in the same rows leave two layers in every iteration otherwise, each under its condition.
+    """
+    kept: list[Layer] = []
+    guards: set[Facts] = set()
+    for layer in reversed(layers):
+        if layer.guard not in guards:
+            kept.append(layer)
+            if MAYBE not in layer.guard:
+                guards.add(layer.guard)
+    return layers if len(kept) == len(layers) else compact(reversed(kept), logic)
+
+
 def _read_case(layers: Layers, owner: str, facts: Facts, logic: Logic) -> tuple[Layer | None, Layer | None] | None:
     """The layers that keep the owner from what it wrote: another's, and its own that may not have happened."""
     guarded = None

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from schedc.ir.verify import scalars
+from schedc.ir.verify.contents import Contents, visible
 from schedc.ir.verify.forget import forget
 from schedc.ir.verify.in_flight import InFlight
 from schedc.ir.verify.linear import Lin, Value, add
@@ -76,7 +77,13 @@ def iterate(
 def _general_state(machine: Machine, node: Node) -> State:
     """A copy of the state, without what is of one iteration only."""
     state = machine.state.copy()
-    return forget(machine, state) if node.computes else state
+    if node.computes:
+        state = forget(machine, state)
+    for space, contents in state.contents.items():
+        if any(len(layers) > 2 for layers in contents.layers):
+            found = [layers if len(layers) <= 2 else visible(layers, machine.logic) for layers in contents.layers]
+            state.contents[space] = Contents(contents.starts, found).joined()
+    return state
 
 
 def _induct(
