@@ -153,10 +153,14 @@ class Machine:
             own = [t for t in self.state.transfers if t.op == received.op and t.device is None]
             for transfer in own:
                 if transfer.counters == received.counters:
+                    self.ends(transfer, self.facts)
                     self.state.transfers.replace(transfer, [replace(transfer, source=elsewhere(transfer.source))])
         for transfer in self.peers.arriving.get(self.state.events, ()):
             hazards.check_arrival(self, transfer)
             self._launch(replace(transfer))
+
+    def ends(self, transfer: Transfer, facts: Facts) -> None:
+        """Where the facts hold, the transfer does not use its rows on this device any more."""
 
     def covers(self, value: Value, cases: set[int]) -> bool:
         """Whether the value of a switch surely has a case; refused if not."""

@@ -75,6 +75,7 @@ def holds(machine: Machine, guard: Facts, facts: Facts) -> bool | Condition:
 
 
 def _complete(machine: Machine, transfer: Transfer, facts: Facts) -> None:
+    machine.ends(transfer, facts)
     rest = _remainders(machine, transfer.guard, facts)
     by = [replace(transfer, guard=guard, skipped_by=machine.index()) for guard in rest]
     machine.state.transfers.replace(transfer, by)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from in_full import LIMITS, in_full, judge
 from random_gathers import random_gathers
+from random_turns import random_turns
 
 from schedc.ir.text_parse import parse_program
 from schedc.ir.verify import Verdict, verify
@@ -128,6 +129,74 @@ def test_a_condition_that_one_device_may_not_compute_is_refused_there():
     assert {refusal.rule for refusal in verdict.refusals} == {"bad-division"}
 
 
+EXCHANGES = """
+program exchanges {{
+  devices 4
+  pool work rows=208
+  buffer a in work rows=32 slots=1 align=8 at 0
+  buffer b in work rows=64 slots=1 align=8 at 0
+  buffer from_a in work rows=32 slots=1 align=8 at 64
+  buffer from_b in work rows=48 slots=1 align=8 at 96
+  buffer y in work rows=8 slots=1 align=8 at 144
+  table place = {place}
+  semaphore sent[2] dma
+  semaphore arrived[2] dma
+  barrier
+  loop l < 6 {{
+    compute pack(out: write a[0 +: 32])
+    {early}
+    loop p < 3 {{
+      remote.start a[(rank ^ p + 1) * 8 +: 8] -> from_a[p * 8 +: 8] on rank ^ p + 1 sent sent signals arrived
+    }}
+    {during}
+    wait arrived rows=24
+    wait sent rows=24
+    {late}
+    compute total(blocks: read from_a[0 +: 24], own: read a[rank * 8 +: 8], out: write y[0 +: 8])
+    compute pack(y: read y[0 +: 8], out: write b[0 +: 64])
+    loop p < 3 {{
+      remote.start b[(rank ^ p + 1) * 16 +: 16] -> from_b[p * 16 +: 16] on rank ^ p + 1 sent sent[1] signals arrived[1]
+    }}
+    wait arrived[1] rows=48
+    compute total(blocks: read from_b[0 +: 48], own: read b[rank * 16 +: 16], out: write y[0 +: 8])
+    wait sent[1] rows=48
+  }}
+}}
+"""
+MARK = "compute mark(out: write b[place[rank] +: 8])"
+
+
+def exchanges(place: str = "32, 40, 48, 56", **parts: str) -> str:
+    return EXCHANGES.format(**{"place": place, "early": "", "during": "", "late": ""} | parts)
+
+
+def test_buffers_that_take_turns_in_the_same_rows_need_no_common_bijection(monkeypatch):
+    """Blocks of 8 rows, then of 16: no bijection maps `a`'s to those of another device and `b`'s too."""
+    program = parse_program(exchanges())
+    assert executed(in_full(program, monkeypatch)) == 4 * executed(proven(exchanges()))
+
+
+@pytest.mark.parametrize("when", ["during", "late"])
+def test_buffers_that_are_in_use_together_need_one(when):
+    assert executed(proven(exchanges(early=MARK))) > executed(proven(exchanges()))
+    assert executed(proven(exchanges(**{when: MARK}))) > executed(proven(exchanges()))
+
+
+@pytest.mark.parametrize(
+    ("when", "place", "rule"),
+    [
+        ("during", "32, 40, 48, 16", "overwrite-while-read"),
+        ("during", "32, 40, 48, 24", "clobbered"),
+        ("late", "32, 40, 16, 56", "clobbered"),
+    ],
+)
+def test_a_turn_that_meets_another_on_one_device_only_is_refused_there(when, place, rule, monkeypatch):
+    program = parse_program(exchanges(place, **{when: MARK}))
+    verdict = verify(program, LIMITS)
+    assert rule in {refusal.rule for refusal in verdict.refusals}
+    assert [str(r) for r in verdict.refusals] == [str(r) for r in in_full(program, monkeypatch).refusals]
+
+
 def test_what_goes_wrong_on_one_device_is_refused_as_without_twins(monkeypatch):
     judged = judge(random_gathers, 0, 40, monkeypatch)
     assert judged[True, True] > 10
@@ -137,3 +206,14 @@ def test_what_goes_wrong_on_one_device_is_refused_as_without_twins(monkeypatch):
 @pytest.mark.slow
 def test_what_goes_wrong_on_one_device_is_refused_as_without_twins_at_length(monkeypatch):
     judge(random_gathers, 10_000, 400, monkeypatch)
+
+
+def test_what_goes_wrong_between_turns_on_one_device_is_refused_as_without_twins(monkeypatch):
+    judged = judge(random_turns, 0, 50, monkeypatch)
+    assert judged[True, True] > 10
+    assert judged[False, False] > 5
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_between_turns_on_one_device_is_refused_as_without_twins_at_length(monkeypatch):
+    judge(random_turns, 10_000, 400, monkeypatch)

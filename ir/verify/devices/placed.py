@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from schedc.ir.program import BLOCKS, Op, Program, RemoteStart, Start, Wait, scalars_set, walk
 from schedc.ir.verify.context import Context
 from schedc.ir.verify.devices.roles import addresses, control, depends_on_rank, regions
+from schedc.ir.verify.devices.turns import sharing
 from schedc.ir.verify.logic import Facts
 from schedc.ir.verify.machine import Machine, elsewhere
 from schedc.ir.verify.peers import Peers
@@ -24,7 +25,9 @@ class ByRank:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self.storages = _storages(context.program)
+        self.moving = _moving(context.program)
+        """Those that are addressed by the rank or written by peers."""
+        self.storages = self.moving | _beside(context.program, self.moving)
         ops = context.source.ops
         self.semaphores = {op.semaphore.name for op in ops if isinstance(op, Start) and self._touches(op)}
         self.semaphores |= {op.sent.name for op in ops if isinstance(op, RemoteStart)} | context.shared
@@ -50,21 +53,17 @@ class ByRank:
         return any(region.storage in self.storages for region in regions(op))
 
 
-def _storages(program: Program) -> frozenset[str]:
-    """Those that are addressed by the rank or written by peers, and those that share pool rows with them."""
+def _moving(program: Program) -> frozenset[str]:
     read_only = {array.name for array in program.arrays if array.role in ("weight", "input")}
     found = {op.target.storage for op in walk(program.body) if isinstance(op, RemoteStart)}
     for op in walk(program.body):
         found |= {r.storage for r in regions(op) if depends_on_rank((r.offset, r.slot))} - read_only
-    placed = {b.name: range(b.address, b.address + b.rows * b.slots) for b in program.buffers if b.address is not None}
-    pools = {buffer.name: buffer.pool for buffer in program.buffers}
-    beside = {
-        name
-        for name, rows in placed.items()
-        for other in found & placed.keys()
-        if pools[name] == pools[other] and rows.start < placed[other].stop and placed[other].start < rows.stop
-    }
-    return frozenset(found | beside)
+    return frozenset(found)
+
+
+def _beside(program: Program, storages: frozenset[str]) -> frozenset[str]:
+    """What shares pool rows with them."""
+    return frozenset(name for pair in sharing(program) if storages & set(pair) for name in pair)
 
 
 class Placed(Machine):

@@ -17,6 +17,7 @@ from schedc.ir.verify.devices.frontier import Outcome, Sent, Stuck, View, run_al
 from schedc.ir.verify.devices.placed import ByRank, Placed
 from schedc.ir.verify.devices.record import Recorder
 from schedc.ir.verify.devices.roles import Roles
+from schedc.ir.verify.devices.turns import Turns
 from schedc.ir.verify.devices.twins import Twins
 from schedc.ir.verify.devices.witness import Witness
 from schedc.ir.verify.logic import Condition, Facts
@@ -99,7 +100,7 @@ def _verify_world(context: Context, roles: Roles, world: Facts, traces: Sequence
         course, rows = (control, roles.course(rank, peers)), roles.rows(rank, peers)
         if course not in proven:
             proven[course] = {rows}
-            witness = Witness(context, rank, world, peers)
+            witness = Witness(context, rank, world, peers, Turns(context.program, by_rank.moving))
             total += witness.verify()
             if not context.refusals:
                 twins.setdefault(control, Twins(witness))

@@ -13,7 +13,7 @@ for each of them (`Recorder`), and that the rows of each device lie in their sto
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from schedc.ir.expr import Binary, Const, Counter, Element, Expr, Rank, evaluate
 from schedc.ir.program import Compute, Region, RemoteStart, Start
@@ -36,13 +36,14 @@ class Twins:
         self._witness = witness
         self._rank = witness.rank
         self._tables = {s.name: s.values for s in witness.context.program.scalars if s.role == "table"}
-        self._fixed = _Seen()
+        self._rooms = witness.turns.rooms()
+        self._fixed = _Seen(self._rooms)
         for access in witness.fixed.values():
             self._fixed.stays(access)
 
     def have(self, rank: int, peers: Peers) -> bool:
         """Whether device `rank`, which has the witness' conditions, sees its peers do the same on renamed rows."""
-        seen = _Seen()
+        seen = _Seen(self._rooms)
         try:
             self._evaluate(rank)
             self._move(rank, seen)
@@ -50,8 +51,8 @@ class Twins:
         except NoTwinError:
             return False
         return all(
-            renames(rows | self._fixed.rows[space], seen.kept[space] | self._fixed.kept[space])
-            for space, rows in seen.rows.items()
+            renames(rows | self._fixed.rows[room], seen.kept[room] | self._fixed.kept[room])
+            for room, rows in seen.rows.items()
             if any(mine != theirs for mine, theirs, _ in rows)
         )
 
@@ -78,7 +79,7 @@ class Twins:
                 slot = self._shift(region.slot, counters, rank)
                 if offset or slot:
                     base = self._base(access, region, offset, slot, single)
-                    seen.rows[access.space].add((access.base, base, access.rows))  # type: ignore[arg-type]
+                    seen.moves(access, base)
                 else:
                     seen.stays(access)
 
@@ -140,18 +141,29 @@ class Twins:
 
 
 class _Seen:
-    """By space, sets of rows of the witness with those of the device, and ranges in which no row may be another."""
+    """By room, sets of rows of the witness with those of the device, and ranges in which no row may be another.
 
-    def __init__(self) -> None:
+    A room is a space, or of buffers that share rows of it those that have to be renamed together.
+    """
+
+    def __init__(self, rooms: Mapping[str, str]) -> None:
+        self._rooms = rooms
         self.rows: dict[str, set[Rows]] = defaultdict(set)
         self.kept: dict[str, set[tuple[int, int]]] = defaultdict(set)
 
     def stays(self, access: Access) -> None:
         """The same rows on both devices: wherever they are, if scalars decide that."""
         if type(access.base) is int:
-            self.rows[access.space].add((access.base, access.base, access.rows))
+            self.moves(access, access.base)
         else:
-            self.kept[access.space].add((min(access.low, access.lowest), max(access.high, access.highest)))
+            self.kept[self._room(access)].add((min(access.low, access.lowest), max(access.high, access.highest)))
+
+    def moves(self, access: Access, to: int) -> None:
+        assert type(access.base) is int
+        self.rows[self._room(access)].add((access.base, to, access.rows))
+
+    def _room(self, access: Access) -> str:
+        return self._rooms.get(access.storage, access.space)
 
 
 def _arrive(mine: Peers, theirs: Peers, seen: _Seen) -> None:
@@ -168,7 +180,7 @@ def _arrive(mine: Peers, theirs: Peers, seen: _Seen) -> None:
             raise NoTwinError
         if type(here.base) is not int or type(there.base) is not int:
             raise NoTwinError
-        seen.rows[here.space].add((here.base, there.base, here.rows))
+        seen.moves(here, there.base)
 
 
 def _pairs(mine: Schedule, theirs: Schedule) -> Iterator[tuple[Transfer, Transfer]]:

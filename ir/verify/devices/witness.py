@@ -9,11 +9,12 @@ from schedc.ir.expr import Counter
 from schedc.ir.program import Region
 from schedc.ir.verify.context import Context
 from schedc.ir.verify.devices.roles import depends_on_rank, leaves_of, regions
+from schedc.ir.verify.devices.turns import Turns
 from schedc.ir.verify.linear import Value
 from schedc.ir.verify.logic import Facts
 from schedc.ir.verify.machine import Machine
 from schedc.ir.verify.peers import Peers
-from schedc.ir.verify.state import Access, Element
+from schedc.ir.verify.state import Access, Element, Transfer
 
 Counters = Mapping[str, Value]
 
@@ -21,13 +22,15 @@ Counters = Mapping[str, Value]
 class Witness(Machine):
     """What it notes may be more than was executed: also what an induction tried that did not go through."""
 
-    def __init__(self, context: Context, rank: int, world: Facts, peers: Peers) -> None:
+    def __init__(self, context: Context, rank: int, world: Facts, peers: Peers, turns: Turns) -> None:
         self.fixed: dict[int, Access] = {}
         """By identity, the rows that do not depend on the rank."""
         self.moving: dict[tuple[int, int], dict[tuple[tuple[Value, ...], int], Access]] = defaultdict(dict)
         """By operation and number of its region, where that depends on the rank: the rows, by the counters in it."""
         self._counters_of: dict[int, list[tuple[str, ...] | None]] = {}
         super().__init__(context, rank, world, peers)
+        self.turns = turns
+        self.state.contents |= turns.spaces()
 
     def start(self, index: int, source: Access, target: Access, element: Element) -> None:
         self._note(index, (source, target))
@@ -42,6 +45,25 @@ class Witness(Machine):
     def compute(self, index: int, accesses: Sequence[tuple[str, Access]]) -> None:
         self._note(index, [rows for _, rows in accesses])
         super().compute(index, accesses)
+        for access, rows in accesses:
+            if access != "write":
+                self.turns.read(self.state, rows, self._since_world(self.facts), self.logic)
+        for access, rows in accesses:
+            if access != "read":
+                self.turns.write(self.state, rows, self._since_world(self.facts), self.logic)
+
+    def ends(self, transfer: Transfer, facts: Facts) -> None:
+        for rows in (transfer.source, transfer.target):
+            self.turns.end(self.state, rows, (*facts, *transfer.guard), self.logic)
+
+    def _launch(self, transfer: Transfer) -> None:
+        super()._launch(transfer)
+        guard = self._since_world(transfer.guard)
+        self.turns.read(self.state, transfer.source, guard, self.logic)
+        self.turns.write(self.state, transfer.target, guard, self.logic)
+
+    def _since_world(self, facts: Facts) -> Facts:
+        return () if facts == self.world else facts
 
     def _note(self, index: int, accesses: Sequence[Access]) -> None:
         if (counters_of := self._counters_of.get(index)) is None:
