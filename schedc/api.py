@@ -190,7 +190,7 @@ def compile(
 ) -> Compilation:
     """Schedule a model, prove the schedule safe, write its kernel. Neither jax nor a TPU is needed.
 
-    `target` is that of the command line (tpu7x:2x2x1) or of the plan if it is left out.
+    `target` is that of the command line (tpu7x:2x2x1, or 2x2x4) or of the plan if it is left out.
 
     `settings` are those of the policy. Options: `rows`, `context`, `devices`, `placement` (a file), `rows_are`
     ("sequences" or "tokens"), `weights`, `kv`, `latent_cache`, `window_cache`, `collective`, `wire`, `forms`, `taps`,

@@ -28,7 +28,8 @@ LatentCache = Literal["absorbed", "expanded"]
 WindowCache = Literal["context", "ring"]
 RowsAre = Literal["sequences", "tokens"]
 DEFAULT_CONTEXT = 4096
-DEFAULT_TARGET = "tpu7x:2x2x1"
+DEFAULT_TARGET, LARGER_TARGET = "tpu7x:2x2x1", "tpu7x:2x2x4"
+"""The second for what the first does not hold."""
 _PANEL = "Schedule"
 
 Named = Callable[[str], str]
@@ -88,7 +89,7 @@ class ScheduleOptions:
             "--target",
             autocompletion=completion.targets,
             help="Chip and topology, as in tpu7x:2x2x1; or a chip file of your own, ./my_chip.yaml.",
-            show_default=DEFAULT_TARGET,
+            show_default=f"{DEFAULT_TARGET}, or {LARGER_TARGET} if only that holds the model",
         ),
     ] = None
     devices: Annotated[
@@ -227,7 +228,7 @@ class ScheduleOptions:
     ) -> "Request":
         """Raises UserError for bad values. Of a plan that was found for another step it is warned on stderr."""
         from schedc.compiler.pipeline import Request
-        from schedc.compiler.placement import fewest_devices
+        from schedc.compiler.placement import smallest_target
         from schedc.lower.collectives.choose import communication_for
         from schedc.lower.graph import StepShape
         from schedc.lower.step import refuse_what_is_not_lowered
@@ -252,9 +253,10 @@ class ScheduleOptions:
         if self.weights_of is not None:
             spec = with_weights_of(named("weights_of"), spec, self.weights_of)
         refuse_unused_formats(spec)
-        asked_for, rows_are = self.target or DEFAULT_TARGET, self.rows_are or "sequences"
+        rows_are = self.rows_are or "sequences"
         rows = 1 if rows is None else rows
-        target = parse_target(asked_for, 1 if self.devices is None else self.devices)
+        targets = (DEFAULT_TARGET, LARGER_TARGET) if self.target is None else (self.target,)
+        parse_target(targets[-1], 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})
@@ -268,9 +270,8 @@ class ScheduleOptions:
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
         rules = self.placement or PlacementRules()
         rules = load_rules(rules) if isinstance(rules, Path) else rules
-        if self.devices is None:
-            fewest = fewest_devices(spec, StepShape(rows, context, placement=rules, rows_are=rows_are), target)
-            target = parse_target(asked_for, fewest)
+        alone = StepShape(rows, context, placement=rules, rows_are=rows_are)
+        target = smallest_target(spec, alone, targets, self.devices)
         taps = parse_taps(named("taps"), self.taps)
         asked = StepShape(rows, context, logits, target.devices_used, rules, rows_are=rows_are, taps=taps)
         refuse_what_is_not_lowered(spec, asked)

@@ -16,7 +16,7 @@ from schedc.schedule.build import Schedule, kv_tokens
 from schedc.spec.latent_cache import other_latent_caches, with_latent_cache
 from schedc.spec.model import ModelSpec
 from schedc.spec.window_cache import sees_windows, with_window_cache
-from schedc.target.target import Target
+from schedc.target.target import Target, parse_target
 from schedc.weights.layout import Layout
 
 IN_TURN = "kv: sequence"
@@ -124,19 +124,56 @@ def _weights(layout: Layout) -> Iterator[str]:
                 yield part.weight
 
 
-def fewest_devices(spec: ModelSpec, shape: StepShape, target: Target) -> int:
-    """The smallest divisor of the target's devices that has room for the model in HBM; all of them if none has.
+def smallest_target(spec: ModelSpec, shape: StepShape, names: Sequence[str], devices: int | None = None) -> Target:
+    """The first of the targets, smallest first, that has `devices`, or on as few of its devices as can be room for the
+    model in HBM; all devices of the last if none has.
+
+    Raises TargetError, and CheckFailed for a model that all devices of that target together do not hold in any format.
+    """
+    for target in map(parse_target, names):
+        used = devices or _fewest_devices(spec, shape, target)
+        if used is not None and used <= target.devices:
+            break
+    found = replace(target, devices_used=used or target.devices)
+    _require_parameters(spec, found)
+    return found
+
+
+LEAST_BITS = 4
+"""Of a weight, in any format."""
+
+
+def _parameter_bytes(spec: ModelSpec) -> int:
+    return sum(spec.parameter_counts().values()) * LEAST_BITS // 8
+
+
+def _require_parameters(spec: ModelSpec, target: Target) -> None:
+    """Known without lowering anything, which takes long for what is much too large."""
+    taken, limit = _parameter_bytes(spec), target.capability.hbm_usable_bytes
+    if taken > limit * target.devices:
+        raise CheckFailed(
+            f"{spec.name} does not fit the HBM of {target.name} on all {target.devices} of its devices: its parameters "
+            f"take {taken:,} bytes in {LEAST_BITS} bits each, {limit * target.devices:,} are left for arrays\n"
+            f"  would fit at best: a topology of {-(-taken // limit):,} devices"
+        )
+
+
+def _fewest_devices(spec: ModelSpec, shape: StepShape, target: Target) -> int | None:
+    """The smallest divisor of the target's devices that has room for the model in HBM.
 
     Numbers of devices that the model cannot be divided over are passed by.
     """
+    limit = target.capability.hbm_usable_bytes
     for devices in _divisors(target.devices):
         try:
-            taken = least_bytes(spec, replace(shape, devices=devices))
+            if (
+                _parameter_bytes(spec) <= limit * devices
+                and least_bytes(spec, replace(shape, devices=devices)) <= limit
+            ):
+                return devices
         except SpecError:
             continue
-        if taken <= target.capability.hbm_usable_bytes:
-            return devices
-    return target.devices
+    return None
 
 
 def _divisors(number: int) -> list[int]:
@@ -177,7 +214,9 @@ def require_hbm(
         f"{spec.name} does not fit the HBM of {target.name} on {shape.devices} of its devices: {report.total:,} bytes "
         f"a device, {report.limit:,} are left for arrays ({report.total - report.limit:,} too many)",
         *(f"  {name}: {size:,} bytes" for name, size in largest if size * 100 >= report.total),
-        f"  would fit: {found[0]}" if found else "  no number of its devices, context or rows fits",
+        f"  would fit: {found[0]}"
+        if found
+        else "  no number of its devices, context or rows fits: take a larger topology",
         *(f"         or: {change}" for change in found[1:]),
     ]
     raise CheckFailed("\n".join(lines), details={"placement": report.to_dict()})

@@ -141,8 +141,8 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             "policy ring gave a plan that cannot be built:\n  rings of 100002 slots in all (weights 100000, small 2) "
             "need a semaphore a slot, and tpu7x has 3831; use fewer slots",
         ),
-        (["smollm2-135m", "--devices", "9"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 9 cannot be used"),
-        (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 0 cannot be used"),
+        (["smollm2-135m", "--devices", "33"], "tpu7x:2x2x4 has 32 devices (16 chips of 2); 33 cannot be used"),
+        (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x4 has 32 devices (16 chips of 2); 0 cannot be used"),
         (["smollm2-135m", "--rows", "17"], "smollm2-135m:\n  rows: 17 is not between 1 and 16"),
         (["smollm2-135m", "--rows", "0"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),
         (["smollm2-135m", "--rows", "0", "--devices", "2"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),

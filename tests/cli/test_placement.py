@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from schedc.spec.load import load_spec
+from schedc.yaml_text import format_yaml
+
 from .conftest import Command, refused
 
 SMALL = ("llama-3.1-8b", "--context", "4096")
@@ -134,3 +137,20 @@ def test_a_cache_that_several_devices_read_is_made_to_fit_by_its_tiles(schedc: C
     assert shared["total"] <= shared["limit"]
     held = shared["families"]["cache"]["held"]
     assert [each["what"] for each in held] == ["1 of 8 kv heads, one tile in 4 of a sequence"]
+
+
+def test_a_model_that_needs_a_larger_topology_gets_it_and_one_that_is_asked_for_is_kept(schedc: Command) -> None:
+    looked = schedc("inspect", "placement", "kimi-k3", "--json").json()
+    assert (looked["target"], looked["devices"]) == ("tpu7x:2x2x4", 32)
+    assert schedc("inspect", "placement", "smollm2-135m", "--json").json()["target"] == "tpu7x:2x2x1"
+    assert schedc("inspect", "placement", "qwen3-0.6b", "--devices", "16", "--json").json()["target"] == "tpu7x:2x2x4"
+    assert refused(schedc("inspect", "placement", "kimi-k3", "--target", "tpu7x:2x2x1"), 1) == (
+        "kimi-k3 does not fit the HBM of tpu7x:2x2x1 on all 8 of its devices: its parameters take 1,389,742,238,000 "
+        "bytes in 4 bits each, 813,896,302,592 are left for arrays\n  would fit at best: a topology of 14 devices"
+    )
+
+
+def test_what_is_much_too_large_is_refused_before_it_is_lowered(schedc: Command) -> None:
+    spec = load_spec("smollm2-135m").model_dump(mode="json", exclude_none=True)
+    Path("huge.yaml").write_text(format_yaml(spec | {"hidden": 10**30}))
+    assert "its parameters take" in refused(schedc("compile", "./huge.yaml", "--no-check"), 1)
