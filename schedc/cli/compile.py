@@ -9,6 +9,7 @@ from schedc.cli.console import Json, Stages, print_json, to_stdout
 from schedc.cli.options import Model, Rows, ScheduleOptions, with_options
 from schedc.cli.pass_options import PassOptions
 from schedc.cli.predict_options import PredictOptions
+from schedc.errors import UserError
 
 
 def register(app: typer.Typer) -> None:
@@ -67,6 +68,10 @@ def compile(
         request = options.request(load_spec(model), rows, logits)
         taken = with_assumed(assumed, options.plan)
         machine, load = taken.machine(request.target), taken.load()
+    if steps_per_call > 1 and request.shape.rows_are == "tokens":
+        raise UserError(
+            f"--rows-are tokens: what a step accepts is known behind it, so not {steps_per_call} steps a call; use 1"
+        )
     folder = output or Path("out") / request.spec.name
     with new_output(folder) as draft:
         with passes.watch(COMPILE_PASSES, stages.say) as watch, stages.stage("schedule and prove"):

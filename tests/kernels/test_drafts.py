@@ -34,6 +34,7 @@ NEW = 40
         pytest.param(small_spec(mixer={"kv_heads": 1}), id="attention"),
         pytest.param(LATENT["latent, output gate"], id="latents"),
         pytest.param(FEATURES["gated delta beside attention"], id="states beside attention"),
+        pytest.param(FEATURES["kda"], id="delta attention"),
     ],
 )
 def test_zero_to_seven_right_guesses_give_the_tokens_of_plain_decoding(spec: ModelSpec) -> None:
