@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from schedc.ir.verify.state import Access, Transfer
 
-_GRANULE = 64
+_GRANULE = 1024
 """Rows of a space whose transfers are listed together."""
-_WIDE = 128
+_WIDE = 16
 """Granules from which on an access is listed with those that may be anywhere in their space."""
 
 Key = tuple[str, int]

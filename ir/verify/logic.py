@@ -72,7 +72,11 @@ class Logic:
         self._picked: dict[tuple[str, Value, Value, Facts], Value] = {}
         self._reach: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
         self._lins: dict[Facts, dict[int, list[tuple[int, Lin]]]] = {}
-        self._worlds: dict[Facts, np.ndarray] = {}
+        self._worlds: dict[Facts, int] = {}
+        """A bit for each sample that satisfies the facts."""
+        self._negative: dict[Value, int] = {}
+        """A bit for each sample that makes the value negative."""
+        self._impossible: dict[Facts, bool] = {}
 
     def compare(self, op: str, left: Value, right: Value) -> Condition | bool:
         """The condition in its normal form, or its truth where no fact is needed."""
@@ -175,7 +179,9 @@ class Logic:
 
     def impossible(self, guard: Facts) -> bool:
         """Whether the guard contradicts itself."""
-        return any(self.contradicted(condition, guard) for condition in guard)
+        if (known := self._impossible.get(guard)) is None:
+            known = self._impossible[guard] = any(self.contradicted(condition, guard) for condition in guard)
+        return known
 
     def decide(self, condition: Condition, facts: Facts) -> bool | None:
         """True or False where the facts decide it. `SplitError` if only an induction variable leaves it open."""
@@ -263,12 +269,14 @@ class Logic:
     def _refuted(self, value: Value, facts: Facts) -> bool:
         """Whether some sample satisfies the facts and makes `value` negative."""
         if (worlds := self._worlds.get(facts)) is None:
-            worlds = np.ones(SAMPLES, dtype=bool)
+            found = np.ones(SAMPLES, dtype=bool)
             for kind, fact in facts:
                 sample = np.asarray(self.atoms.sample(fact))
-                worlds &= sample >= 0 if kind == ">=" else sample == 0 if kind == "==" else sample != 0
-            self._worlds[facts] = worlds
-        return bool((worlds & (np.asarray(self.atoms.sample(value)) < 0)).any())
+                found &= sample >= 0 if kind == ">=" else sample == 0 if kind == "==" else sample != 0
+            worlds = self._worlds[facts] = _bits(found)
+        if (negative := self._negative.get(value)) is None:
+            negative = self._negative[value] = _bits(np.broadcast_to(np.asarray(self.atoms.sample(value)) < 0, SAMPLES))
+        return worlds & negative != 0
 
     def _linear(self, facts: Facts) -> dict[int, list[tuple[int, Lin]]]:
         """Per atom, its coefficient in a fact, and the fact."""
@@ -355,6 +363,11 @@ class Logic:
             return False
         others = make(value.const, {other: k for other, k in value.terms if other != atom})
         return all(self._search(add(others, scale(term, c)), facts, splits) for term in choice[1])
+
+
+def _bits(samples: np.ndarray) -> int:
+    """bool[samples] as the bits of a number."""
+    return int.from_bytes(np.packbits(samples).tobytes(), "big")
 
 
 def _without(value: Lin, c: int, fact: Lin, f: int) -> Value:
