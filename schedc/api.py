@@ -29,7 +29,6 @@ from schedc.ir.program import Program
 from schedc.names import nearest
 from schedc.schedule.build import Schedule
 from schedc.schedule.plan import Plan
-from schedc.schedule.registry import DEFAULT_POLICY
 from schedc.spec.importers.import_config import import_config
 from schedc.spec.load import load_spec
 from schedc.spec.model import ModelSpec
@@ -184,7 +183,7 @@ def compile(
     model: str | Path | ModelSpec,
     target: str | None = None,
     *,
-    policy: str = DEFAULT_POLICY,
+    policy: str | None = None,
     settings: Mapping[str, int | float] | None = None,
     **options: Any,
 ) -> Compilation:

@@ -15,7 +15,7 @@ M = TypeVar("M", bound=BaseModel)
 def read_text(path: Path, error: type[UserError] = UserError) -> str:
     """Raises `error` for a file that cannot be read or is not UTF-8."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as fault:
         raise error(f"{path}: cannot be read: {fault.strerror or fault}") from None
     except UnicodeDecodeError:

@@ -44,6 +44,8 @@ def parse_yaml(text: str) -> Any:
         raise YamlError(error.problem_mark, error.problem or str(error)) from None
     except RecursionError:
         raise YamlError(None, "nested too deeply") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise YamlError(None, str(error).partition(";")[0]) from None
     except yaml.reader.ReaderError as error:
         raise YamlError(None, f"character {error.position} cannot stand in YAML ({error.reason})") from None
 

@@ -131,7 +131,11 @@ def _place(file: str, output: str | None) -> Path | None:
         if file != "-" and place.exists() and place.samefile(file):
             raise UserError(f"--output {output}: is the program itself; write the kernel to another file")
         return place
+    from schedc.compiler.output import MANIFEST
+
     place = Path(file).with_suffix(".py")
+    if (place.parent / MANIFEST).is_file():
+        raise UserError(f"{place.parent}: is written by `schedc compile`, and has its kernel.py; give a file with -o")
     try:
         ours = not place.exists() or GENERATED in place.read_text(encoding="utf-8").partition("\n")[0]
     except (OSError, UnicodeDecodeError):

@@ -4,7 +4,9 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from errno import EDQUOT, EIO, ENOSPC
 from functools import partial
+from io import TextIOWrapper
 from threading import Event
 from typing import Annotated, Any
 
@@ -190,13 +192,29 @@ def _unwind_when_terminated() -> Event:
     return told
 
 
+def _writable_in_any_encoding() -> None:
+    """What the encoding of a terminal or a pipe does not have is shown as a question mark."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def main() -> None:
     told = _unwind_when_terminated()
+    _writable_in_any_encoding()
     try:
         app(prog_name="schedc")
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has gone, as in `schedc inspect ir … | head`
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if told.is_set():
+            sys.exit(TERMINATED)
+        if error.errno not in (ENOSPC, EDQUOT, EIO):
+            raise
+        say_error(f"cannot write: {error.strerror}")
+        os._exit(1)  # What is left in stdout cannot be written either.
     except Terminated:
         sys.exit(TERMINATED)
     except Exception:

@@ -126,13 +126,14 @@ class ScheduleOptions:
         ),
     ] = None
     policy: Annotated[
-        str,
+        str | None,
         _option(
             "--policy",
             autocompletion=completion.policies,
             help="The order of the transfers: a name, or ./file.py:function for your own.",
+            show_default="ring",
         ),
-    ] = "ring"
+    ] = None
     plan: Annotated[
         str | None,
         _option(
@@ -234,7 +235,7 @@ class ScheduleOptions:
         from schedc.lower.step import refuse_what_is_not_lowered
         from schedc.placement.load import load_rules
         from schedc.placement.rules import PlacementRules
-        from schedc.schedule.registry import find_policy, is_plan
+        from schedc.schedule.registry import DEFAULT_POLICY, find_policy, is_plan
         from schedc.spec.latent_cache import with_latent_cache
         from schedc.spec.window_cache import with_window_cache
         from schedc.target.target import parse_target
@@ -247,8 +248,9 @@ class ScheduleOptions:
             request = found.options.request(spec, found.rows, logits, found.named)
             found.warn(request)
             return request
-        if named is None and is_plan(self.policy):
-            raise UserError(f"--policy {self.policy}: is a plan, which says all of its step; give it by --plan")
+        policy = self.policy or DEFAULT_POLICY
+        if named is None and is_plan(policy):
+            raise UserError(f"--policy {policy}: is a plan, which says all of its step; give it by --plan")
         named = named or option_of
         if self.weights_of is not None:
             spec = with_weights_of(named("weights_of"), spec, self.weights_of)
@@ -266,7 +268,7 @@ class ScheduleOptions:
             spec = with_latent_cache(spec, self.latent_cache)
         if self.window_cache is not None:
             spec = with_window_cache(spec, self.window_cache)
-        find_policy(self.policy)
+        find_policy(policy)
         context = min(DEFAULT_CONTEXT, spec.max_position) if self.context is None else self.context
         rules = self.placement or PlacementRules()
         rules = load_rules(rules) if isinstance(rules, Path) else rules
@@ -281,7 +283,7 @@ class ScheduleOptions:
         whole = None if wire is None else _wire(named("wire"), wire)
         talk = communication_for(spec.hidden, rows, target, collective, whole, collectives, formats, named)
         shape = replace(asked, communication=talk, forms=parse_forms(named("forms"), self.forms))
-        return Request(spec, target, shape, self.policy, parse_settings(self.settings or []))
+        return Request(spec, target, shape, policy, parse_settings(self.settings or []))
 
     def given(self) -> list[str]:
         """The options that are not at their defaults."""

@@ -55,11 +55,11 @@ class Planned:
 def planned(options: "ScheduleOptions", text: str, model: str, rows: int | None) -> Planned:
     """Raises UserError for a plan of another model, target, or number of devices or rows."""
     from schedc.schedule.plan_file import find_plan, list_plans, read_plan
-    from schedc.schedule.registry import DEFAULT_POLICY, SHIPPED
+    from schedc.schedule.registry import SHIPPED
 
     path = find_plan(text)
     file = read_plan(path)
-    if options.policy != DEFAULT_POLICY or options.settings:
+    if options.policy is not None or options.settings:
         raise UserError("--plan says all that a policy says; leave --policy and --set out")
     same = options.target is not None and _target_name(options.target) == _target_name(file.target)
     asked = {"model": model, "target": None if same else options.target, "devices": options.devices, "rows": rows}
@@ -130,7 +130,7 @@ def tell_of_plan(error: UserError, text: str) -> None:
         file = read_plan(path)
     except UserError:
         return
-    if text not in str(error) and str(path) not in str(error):
+    if not any(named in str(error) for named in (text, str(path), "--plan")):
         assumed = {} if file.assumed is None else dict(file.assumed)
         says = {"target": file.target, "devices": file.devices, "rows": file.rows, **_said(file), **assumed}
         words = (f"{name} {_text(value)}" for name, value in says.items() if value is not None and name != "placement")

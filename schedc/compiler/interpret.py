@@ -189,7 +189,7 @@ def interpret(
     with tempfile.TemporaryDirectory(prefix="schedc-interpret-") as name:
         folder = Path(name)
         file, question, answer, log = (folder / f for f in ("kernel.py", "request.json", "answer.json", "log.txt"))
-        file.write_text(kernel.source)
+        file.write_text(kernel.source, encoding="utf-8")
         request = {
             "kernel": str(file),
             "spec": small.spec.model_dump(mode="json"),
@@ -204,7 +204,7 @@ def interpret(
         }
         if keep is not None:
             keep.mkdir(parents=True)
-            (keep / KERNEL).write_text(kernel.source)
+            (keep / KERNEL).write_text(kernel.source, encoding="utf-8")
         question.write_text(json.dumps(request))
         command = [sys.executable, "-m", "schedc.compiler.interpret_worker", str(question)]
         environment = os.environ | compiler_environment(None) | virtual_devices(program.devices)

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TextIO
@@ -77,12 +78,20 @@ def _from_file(path: Path, function: str) -> Policy:
         with _prints_on_stderr():
             module_spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise UserError(f"policy file {path} cannot be loaded: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}"
+        raise UserError(f"policy file {path} cannot be loaded{_place(error, str(path))}: {what}") from error
     policy = getattr(module, function, None)
     if not callable(policy):
         found = [name for name, value in vars(module).items() if inspect.isfunction(value) and not name.startswith("_")]
         raise UserError(f"policy file {path} has no function {function!r}; it has {', '.join(found) or 'none'}")
     return policy
+
+
+def _place(error: BaseException, file: str) -> str:
+    """` at line 6, `return 1 // depth``: the last line of a user's own file that was executed; "" for no such file."""
+    path = Path(file).resolve()
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).resolve() == path]
+    return f" at line {own[-1].lineno}, `{own[-1].line}`" if own else ""
 
 
 def _prints_on_stderr() -> redirect_stdout[TextIO]:
@@ -110,7 +119,9 @@ def run_policy(name: str, problem: Problem, settings: dict[str, int | float]) ->
     except UserError as error:
         raise UserError(f"policy {name}: {error}") from error
     except (Exception, SystemExit) as error:
-        raise UserError(f"policy {name} failed: {type(error).__name__}: {error}") from error
+        raise UserError(
+            f"policy {name} failed{_place(error, name.rpartition(':')[0])}: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(plan, Plan):
         raise UserError(f"policy {name} returned {type(plan).__name__}, not a Plan")
     problems = type_faults(plan) or check_plan(problem, plan)

@@ -15,6 +15,27 @@ def test_brackets_without_end_are_a_message(schedc: Command) -> None:
     assert refused(schedc("import", "deep.json"), code=2).strip().endswith("nested too deeply")
 
 
+def test_numbers_of_more_digits_than_python_reads_and_keys_that_stand_twice_are_messages(schedc: Command) -> None:
+    digits = "9" * 5000
+    Path("long.yaml").write_text(f"name: long\nhidden: {digits}\n")
+    Path("long.json").write_text(f'{{"hidden_size": {digits}}}')
+    Path("twice.json").write_text('{"model_type": "llama", "model_type": "qwen3"}')
+    for command in (("compile", "./long.yaml"), ("import", "long.json")):
+        assert "Exceeds the limit (4300 digits)" in refused(schedc(*command))
+    assert refused(schedc("import", "twice.json")) == "twice.json: duplicate key 'model_type'"
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(schedc: Command) -> None:
+    Path("spec.yaml").write_text("\ufeff" + dump_spec(load_spec("smollm2-135m")), encoding="utf-8")
+    assert schedc("compile", "./spec.yaml", "--context", "64", "--no-check").code == 0
+
+
+def test_a_program_of_a_compiled_folder_is_not_emitted_beside_its_kernel(schedc: Command) -> None:
+    assert schedc("compile", "smollm2-135m", "--context", "64", "--no-check", "-o", "made").code == 0
+    assert refused(schedc("emit", "made/program.ir")).startswith("made: is written by `schedc compile`")
+    assert schedc("compile", "smollm2-135m", "--context", "64", "--no-check", "-o", "made").code == 0
+
+
 def test_a_million_layers_are_refused(schedc: Command) -> None:
     text = dump_spec(load_spec("smollm2-135m"))
     assert "repeat: 30" in text

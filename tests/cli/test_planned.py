@@ -155,6 +155,14 @@ def test_what_is_refused_later_is_told_with_all_that_the_plan_says(
     assert damaged.replace(":", "") in said
 
 
+@pytest.mark.parametrize("given", [("--policy", "ring"), ("--policy", "double_buffer"), ("--set", "depth=4")])
+def test_a_policy_beside_a_plan_is_refused_also_the_default_one(
+    schedc: Command, plan: Path, given: tuple[str, ...]
+) -> None:
+    said = refused(schedc("compile", "qwen3-0.6b", "--plan", str(plan), *given, "--no-check"))
+    assert said == "--plan says all that a policy says; leave --policy and --set out"
+
+
 def test_a_file_of_the_first_version_leaves_wires_to_the_command_line(schedc: Command, plan: Path) -> None:
     later = ("version", "rows_are", "wire", "collective", "placement", "assumed", "settings", "priced_by")
     lines = [line for line in plan.read_text().splitlines() if not line.startswith(later)]

@@ -11,7 +11,9 @@ from tests.conformance.families import FAMILIES, STEPS, Family, relative_differe
 from tests.conformance.schedc_side import opened, reference_logits
 from tests.kernels.built import in_format
 
-AGREES = 2e-3
+AGREES = 1e-4
+NEAR_TIES = {"muse_spark": 1e-3}
+"""Its random router scores experts nearly alike, and the norm of their outputs carries a difference on."""
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -20,7 +22,7 @@ def test_the_reference_agrees_with_transformers(family: Family, tmp_path: Path) 
     found = reference_logits(Reference(in_format(spec, "f32"), source), family)
     for row, (logits, expected) in enumerate(zip(found, family.logits(), strict=True)):
         assert logits.shape == (family.prompts[row] + STEPS, spec.vocab)
-        assert relative_difference(logits, expected) <= AGREES, f"sequence {row}"
+        assert relative_difference(logits, expected) <= NEAR_TIES.get(family.name, AGREES), f"sequence {row}"
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)

@@ -14,7 +14,7 @@ HELPERS = "<helpers of a kernel> "  # File name prefix of helper functions; no r
 
 def load_kernel(path: Path) -> types.ModuleType:
     """Execute a kernel file as a module. Raises what the file raises."""
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     tree = ast.parse(source, str(path))
     schedule = _schedule_functions(tree)
     helpers = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - schedule

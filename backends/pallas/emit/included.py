@@ -63,7 +63,7 @@ def _modules() -> Iterator[tuple[str, str]]:
             if entry.is_dir():
                 folders.append((f"{prefix}{entry.name}/", entry))
             elif entry.name.endswith(".py") and entry.name != "__init__.py":
-                found[f"{prefix}{entry.name}"] = entry.read_text()
+                found[f"{prefix}{entry.name}"] = entry.read_text(encoding="utf-8")
     yield from sorted(found.items())
 
 

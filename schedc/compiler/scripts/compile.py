@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-CASE = json.loads((HERE / "case.json").read_text())
+CASE = json.loads((HERE / "case.json").read_text(encoding="utf-8"))
 os.environ |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "TPU_WORKER_HOSTNAMES": "localhost"}
 
 import jax  # noqa: E402
@@ -21,7 +21,7 @@ from jax.experimental import topologies  # noqa: E402
 
 def main() -> int:
     kernel: Any = ModuleType("kernel")
-    exec(compile((HERE / "kernel.py").read_text(), str(HERE / "kernel.py"), "exec"), kernel.__dict__)
+    exec(compile((HERE / "kernel.py").read_text(encoding="utf-8"), str(HERE / "kernel.py"), "exec"), kernel.__dict__)
     devices = topologies.get_topology_desc(platform="tpu", topology_name=CASE["topology"]).devices[: CASE["devices"]]
     mesh = jax.sharding.Mesh(np.array(devices), ("device",))
     arguments = [jax.ShapeDtypeStruct(shape, dtype) for dtype, shape in kernel.ARGUMENTS.values()]

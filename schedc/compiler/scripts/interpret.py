@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-CASE = json.loads((HERE / "case.json").read_text())
+CASE = json.loads((HERE / "case.json").read_text(encoding="utf-8"))
 os.environ["JAX_PLATFORMS"] = "cpu"
 if CASE["devices"] > 1:
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={CASE['devices']}"
@@ -40,7 +40,7 @@ def main() -> int:
         settings["on_race"] = "warn"
     jax.config.update("jax_disable_most_optimizations", True)
     kernel: Any = ModuleType("kernel")
-    exec(compile((HERE / "kernel.py").read_text(), str(HERE / "kernel.py"), "exec"), kernel.__dict__)
+    exec(compile((HERE / "kernel.py").read_text(encoding="utf-8"), str(HERE / "kernel.py"), "exec"), kernel.__dict__)
     mesh = Mesh(np.array(jax.devices()[: CASE["devices"]]), ("device",))
     step = kernel.decode_step(mesh, interpret=pltpu.InterpretParams(**settings))
     inputs = np.load(HERE / "inputs.npz")

@@ -44,14 +44,26 @@ def import_with_report(config: dict[str, Any] | str | Path, name: str | None = N
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(read_text(path))
+        data = json.loads(read_text(path), object_pairs_hook=_distinct)
     except RecursionError:
         raise UserError(f"{path}: nested too deeply") from None
     except json.JSONDecodeError as error:
         raise UserError(f"{path}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except ValueError as error:  # a duplicate key, or a number of more digits than Python reads
+        raise UserError(f"{path}: {str(error).partition(';')[0]}") from None
     if not isinstance(data, dict):
         raise UserError(f"{path}: is not a mapping of keys")
     return data
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises ValueError for a key that stands twice, of which JSON would take the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = dict.fromkeys(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"duplicate key {', '.join(map(repr, twice))}")
+    return found
 
 
 def _import(data: dict[str, Any], source: str, name: str) -> Imported:

@@ -1,0 +1,5 @@
+"""`python -m schedc`: the command."""
+
+from schedc.cli.main import main
+
+main()
