@@ -70,7 +70,10 @@ class Prediction:
         return cost.predict(self.program, self.target)
 
     def timeline(self, inputs: Mapping[str, Sequence[int]] | None = None) -> Timeline:
-        """One simulated step with its events, times in ns; `inputs` as `position` in place of the default scalars."""
+        """One simulated step with its events, times in ns; `inputs` as `position` in place of the default scalars.
+
+        Raises ValueError for an input that the program does not have, or of another length.
+        """
         return simulate(self.program, Machine.of(self.target), inputs, events=True)
 
     def __repr__(self) -> str:
@@ -217,7 +220,9 @@ def _request(
 ) -> Request:
     from schedc.cli.options import ScheduleOptions
 
-    faults = _faults({"target": target, "rows": rows, "placement": placement, "plan": plan} | options)
+    own = {"model": model, "target": target, "rows": rows, "logits": logits, "settings": settings, "forms": forms}
+    own |= {"taps": taps, "placement": placement, "plan": plan}
+    faults = _faults(own | options)
     if faults:
         raise UserError("\n".join(faults))
     given = ScheduleOptions(
@@ -237,7 +242,9 @@ def _faults(options: Mapping[str, Any]) -> list[str]:
     from schedc.cli.options import ScheduleOptions
 
     types: dict[str, Any] = get_type_hints(ScheduleOptions, include_extras=True)
-    types |= {"rows": int | None, "placement": str | Path | None, "plan": str | Path | None}
+    types |= {"model": str | Path | ModelSpec, "rows": int | None, "logits": bool, "taps": Sequence[int]}
+    types |= dict.fromkeys(("placement", "plan"), str | Path | None)
+    types |= {"settings": Mapping[str, int | float] | None, "forms": Mapping[str, str] | None}
     for name in options.keys() - types.keys():
         close = nearest(name, types)
         hint = f"; did you mean {', '.join(close)}?" if close else ""

@@ -46,7 +46,7 @@ def fault_of(kind: Any, value: Any) -> str | None:
         TypeAdapter(kind).validate_python(value, strict=True)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
-        return _message(detail["type"], detail.get("ctx", {}), detail["msg"]).format(_show(value))
+        return _message(detail["type"], detail.get("ctx", {}), detail["msg"]).format(_show(detail["input"]))
     return None
 
 
@@ -81,10 +81,12 @@ def _message(kind: str, context: dict[str, Any], fallback: str) -> str:
             return "must be true or false, not {}"
         case "string_type":
             return "must be text, not {}"
-        case "tuple_type":
+        case "tuple_type" | "is_instance_of" | "sequence_str":
             return "must be a list, not {}"
         case "model_type" | "model_attributes_type" | "dict_type":
             return "must be a mapping of keys, not {}"
+        case "string_pattern_mismatch":
+            return f"must match {context['pattern']}, not {{}}"
         case "literal_error":
             return f"must be {context['expected']}, not {{}}"
         case "greater_than":

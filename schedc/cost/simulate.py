@@ -85,8 +85,10 @@ def inputs_of(program: Program, inputs: Inputs | None, load: Load = DEFAULT_LOAD
     """The scalars of a step: the default ones, but for those that `inputs` gives. Raises ValueError."""
     given = default_inputs(program, load=load, active=(inputs or {}).get("active"))
     for name, values in (inputs or {}).items():
-        if name not in given or len(values) != len(given[name]):
-            raise ValueError(f"{program.name} has no input {name} of {len(values)} integers")
+        if name not in given:
+            raise ValueError(f"{program.name} has no input {name}; it has {', '.join(given)}")
+        if len(values) != len(given[name]):
+            raise ValueError(f"input {name} of {program.name} is {len(given[name])} integers, not {len(values)}")
         given[name] = list(values)
     return given
 

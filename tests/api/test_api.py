@@ -108,6 +108,12 @@ def test_it_is_checked_and_verified_as_by_the_command(made: schedc.Compilation) 
     ("options", "fault"),
     [
         ({"window_cache": "rong"}, "window_cache: must be 'context' or 'ring', not 'rong'"),
+        (
+            {"settings": [1], "taps": "1"},
+            "settings: must be a mapping of keys, not a list\ntaps: must be a list, not '1'",
+        ),
+        ({"settings": {"depth": "x"}}, "settings: must be a whole number, not 'x'"),
+        ({"logits": 3}, "logits: must be true or false, not 3"),
         ({"kv": "fp9"}, "kv: must be 'bf16', 'f32' or 'fp8', not 'fp9'"),
         (
             {"rows": "2", "context": 100.5},
