@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import get_type_hints
 
 import pytest
 
@@ -76,5 +77,8 @@ def test_help_of_every_command_has_an_example_and_json(schedc: Command, command:
 def test_the_default_policy_is_that_of_the_library() -> None:
     from schedc.cli.options import ScheduleOptions
     from schedc.schedule.registry import DEFAULT_POLICY
+    from schedc.spec.load import load_spec
 
-    assert ScheduleOptions().policy == DEFAULT_POLICY
+    assert ScheduleOptions().request(load_spec("smollm2-135m")).policy == DEFAULT_POLICY
+    (option,) = get_type_hints(ScheduleOptions, include_extras=True)["policy"].__metadata__
+    assert option.show_default == DEFAULT_POLICY
