@@ -1,7 +1,7 @@
 """`schedc compile`: a model to a kernel file, with its proof, its check by the TPU compiler, and its prediction."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from schedc.cli.options import Model, Rows, ScheduleOptions, with_options
 from schedc.cli.pass_options import PassOptions
 from schedc.cli.predict_options import PredictOptions
 from schedc.errors import UserError
+
+if TYPE_CHECKING:
+    from schedc.compiler.pipeline import Request
 
 
 def register(app: typer.Typer) -> None:
@@ -68,10 +71,7 @@ def compile(
         request = options.request(load_spec(model), rows, logits)
         taken = with_assumed(assumed, options.plan)
         machine, load = taken.machine(request.target), taken.load()
-    if steps_per_call > 1 and request.shape.rows_are == "tokens":
-        raise UserError(
-            f"--rows-are tokens: what a step accepts is known behind it, so not {steps_per_call} steps a call; use 1"
-        )
+    _refuse_steps_that_wait(request, steps_per_call)
     folder = output or Path("out") / request.spec.name
     with new_output(folder) as draft:
         with passes.watch(COMPILE_PASSES, stages.say) as watch, stages.stage("schedule and prove"):
@@ -98,6 +98,14 @@ def compile(
         print_json(result | report(compiled, verdict, profiled))
     else:
         show(to_stdout(), compiled, checked, profiled, stages.seconds, folder, files)
+
+
+def _refuse_steps_that_wait(request: "Request", steps: int) -> None:
+    """Raises UserError for several steps a call of which each needs to know what was accepted of the one before."""
+    if steps > 1 and request.shape.rows_are == "tokens":
+        raise UserError(
+            f"--rows-are tokens: what a step accepts is known behind it, so not {steps} steps a call; use 1"
+        )
 
 
 def _export(draft: Path, topology: str, devices: int, timeout: float, stages: Stages) -> None:
