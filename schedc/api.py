@@ -220,7 +220,14 @@ def _request(
 ) -> Request:
     from schedc.cli.options import ScheduleOptions
 
-    own = {"model": model, "target": target, "rows": rows, "logits": logits, "settings": settings, "forms": forms}
+    own: dict[str, Any] = {
+        "model": model,
+        "target": target,
+        "rows": rows,
+        "logits": logits,
+        "settings": settings,
+        "forms": forms,
+    }
     own |= {"taps": taps, "placement": placement, "plan": plan}
     faults = _faults(own | options)
     if faults:
