@@ -91,6 +91,10 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600, help="seconds the TPU compiler may take")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    said = ("target", "devices", "rows", "context", "placement", "set")
+    given = [f"--{name}" for name in said if getattr(arguments, name) != parser.get_default(name)]
+    if arguments.plan is not None and given:
+        parser.error(f"--plan says all of the step; leave {', '.join(given)} out")
     try:
         request = requested(arguments) if arguments.plan is None else of_plan(arguments.model, arguments.plan)
         _, cycles = measured(request, arguments.position, arguments.timeout)

@@ -238,7 +238,6 @@ class ScheduleOptions:
         from schedc.schedule.registry import DEFAULT_POLICY, find_policy, is_plan
         from schedc.spec.latent_cache import with_latent_cache
         from schedc.spec.window_cache import with_window_cache
-        from schedc.target.target import parse_target
         from schedc.weights.families import refuse_unused_formats
 
         if self.plan is not None:
@@ -258,7 +257,6 @@ class ScheduleOptions:
         rows_are = self.rows_are or "sequences"
         rows = 1 if rows is None else rows
         targets = (DEFAULT_TARGET, LARGER_TARGET) if self.target is None else (self.target,)
-        parse_target(targets[-1], 1 if self.devices is None else self.devices)
         if self.weights is not None:
             quantization = spec.quantization.model_copy(update={"weights": self.weights})
             spec = spec.model_copy(update={"quantization": quantization})

@@ -130,11 +130,12 @@ def smallest_target(spec: ModelSpec, shape: StepShape, names: Sequence[str], dev
 
     Raises TargetError, and CheckFailed for a model that all devices of that target together do not hold in any format.
     """
-    for target in map(parse_target, names):
-        used = devices or _fewest_devices(spec, shape, target)
+    for name in names:
+        target = parse_target(name)
+        used = _fewest_devices(spec, shape, target) if devices is None else devices
         if used is not None and used <= target.devices:
             break
-    found = replace(target, devices_used=used or target.devices)
+    found = parse_target(name, target.devices if used is None else used)
     _require_parameters(spec, found)
     return found
 

@@ -146,7 +146,7 @@ def test_two_mib_of_vmem_name_the_clash_and_what_would_fit_and_leave_no_output(s
             ["smollm2-135m", "--rows-are", "tokens", "--rows", "8", "--steps-per-call", "4", "--no-check"],
             "--rows-are tokens: what a step accepts is known behind it, so not 4 steps a call; use 1",
         ),
-        (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x4 has 32 devices (16 chips of 2); 0 cannot be used"),
+        (["smollm2-135m", "--devices", "0"], "tpu7x:2x2x1 has 8 devices (4 chips of 2); 0 cannot be used"),
         (["smollm2-135m", "--rows", "17"], "smollm2-135m:\n  rows: 17 is not between 1 and 16"),
         (["smollm2-135m", "--rows", "0"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),
         (["smollm2-135m", "--rows", "0", "--devices", "2"], "smollm2-135m:\n  rows: 0 is not between 1 and 16"),
